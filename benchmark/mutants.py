@@ -346,4 +346,19 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("recovery: no end is written", "target.write(_END)", "pass"),
         ("recovery: the last half record stays", "target.truncate(size)", "pass"),
     ],
+    ("viz/server.py", "test/viz/test_server.py"): [
+        ("page: a client that never reads stays", '"timeout": patience}', '"timeout": None}'),
+        ("page: old frames are kept for a slow client", "socket.SO_SNDBUF, _BACKLOG)", "socket.SO_SNDBUF, 1 << 22)"),
+        ("page: an old estimate is new", "else arrival, text", "else time.monotonic(), text"),
+        ("page: a foreign host is served", "if host not in _HOSTS:", "if False:"),
+    ],
+    ("viz/page/player.js", "test/viz/test_live_page.py"): [
+        ("page: a paused one follows", "held = on ? null :", "held = true ? null :"),
+        ("page: a silent observer is not told", "return seconds > SILENCE ? seconds : null;", "return null;"),
+    ],
+    ("viz/thinning.py", "test/viz/test_thinning.py"): [
+        ("page: maxima are lost", "int(known[np.argmax(values)])", "int(known[0])"),
+        ("page: changes are lost", "chosen |= {*changes.tolist(), *", "chosen |= {*"),
+        ("page: changes are not bounded", "if len(changes) > MAX_CHANGES:", "if False:"),
+    ],
 }

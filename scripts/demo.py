@@ -27,11 +27,12 @@ from contact_estimation.robot import Arm, load_arm
 from contact_estimation.ros.bag_estimates import LOST, read_estimates
 from contact_estimation.ros.processes import NodeProcess, free_domain
 from contact_estimation.simulation.session import Simulation, open_simulation
+from contact_estimation.viz.frames import TRUTH_COLOUR, TRUTH_SIZE, TrueShapes, recorded_frames
 from contact_estimation.viz.markers import Shape, arrow
 from contact_estimation.viz.meshes import link_poses
-from contact_estimation.viz.player import TRUTH_COLOUR, TRUTH_SIZE, Box, frame_rows, recording_page
+from contact_estimation.viz.player import Box, recording_page
 from contact_estimation.viz.reference import reference_of
-from contact_estimation.viz.report import Table, replay_report
+from contact_estimation.viz.report import ReplayedRun, ReportExtras, Table, replay_report
 from contact_estimation.viz.summary import summarise
 
 ROBOT, SENSORS, SEED, SCENARIO = "ur16e", "ur16e_driver", 1, "mission"
@@ -179,27 +180,27 @@ def rms(vectors: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.sum(vectors**2, axis=1)))) if len(vectors) else float("nan")
 
 
-def true_shapes(arm: Arm, simulation: Simulation, recording: Recording) -> dict[int, list[Shape]]:
-    """Arrows of what really pushes, by sample: the table at the tool, and hands where they are."""
-    found: dict[int, list[Shape]] = {}
-    t = recording.t - recording.t[0]
-    for row in frame_rows(recording):
-        poses = link_poses(arm, recording.q[row])
+def true_shapes(arm: Arm, simulation: Simulation) -> TrueShapes:
+    """Arrows of what really pushes: the table at the tool, and hands where they are."""
+
+    def shapes(recording: Recording, row: int) -> list[Shape]:
+        poses, t = link_poses(arm, recording.q[row]), float(recording.t[row] - recording.t[0])
         position, rotation = arm.tcp_pose(recording.q[row])
         forces = []
         surface = rotation @ recording.truth["wrench_tcp"][row, :3]
         for push in simulation.scenario.pushes:
-            force = push.force_at(t[row])
+            force = push.force_at(t)
             turn, place = poses[push.joint] if push.joint else (rotation, position)
             forces.append((push.name, place + turn @ np.array(push.point), force))
             surface = surface if push.joint else surface - force
         forces.append(("table", recording.truth["contact_point"][row], surface))
-        found[row] = [
+        return [
             arrow(f"truth/{name}", arm.base_frame, start, start + 0.003 * force, TRUTH_COLOUR, size=TRUTH_SIZE)
             for name, start, force in forces
             if np.linalg.norm(force) > 1.0
         ]
-    return found
+
+    return shapes
 
 
 def evaluate(bag: Path, out: Path) -> str:
@@ -217,17 +218,10 @@ def evaluate(bag: Path, out: Path) -> str:
     boxes = [Box(*surface.slab(), colour=TABLE_COLOUR) for surface in simulation.plant.surfaces]
     page, report = out / "page.html", out / "report.html"
     title = "A simulated UR16e presses, slides, lets go and is pushed"
-    page.write_text(
-        recording_page(arm, recording, logs, title, boxes, true_shapes(arm, simulation, recording)), encoding="utf-8"
-    )
+    frames = recorded_frames(arm, recording, logs, true_shapes(arm, simulation))
+    page.write_text(recording_page(arm, title, frames, boxes), encoding="utf-8")
     reference, by_phase = reference_of(recording), phase_table(simulation, recording, logs)
-    replay_report(
-        report,
-        arm,
-        recording,
-        logs,
-        reference,
-        f"Demo: {title[0].lower()}{title[1:]}",
+    extras = ReportExtras(
         f"{len(recording)} samples over {recording.duration:.1f} s on the ROS 2 graph; driver, estimators and "
         "recorder were separate processes.",
         command="make demo",
@@ -238,6 +232,8 @@ def evaluate(bag: Path, out: Path) -> str:
         ],
         page_3d=page.name,
     )
+    run = ReplayedRun(arm, recording, logs, reference)
+    replay_report(report, run, f"Demo: {title[0].lower()}{title[1:]}", extras)
     figures = {name: summarise(log.columns(), reference) for name, log in logs.items()}
     lines += ["", PHASES_CAPTION, text_table(*by_phase), "", GRAPH_CAPTION, text_table(GRAPH_HEADER, graph_rows)]
     median = figures["contact_imm"]["stiffness"]["median"]

@@ -60,22 +60,32 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _page(args: argparse.Namespace) -> str:
-    """Replay the recording through the observers."""
+    """Replay the recording through the observers; a block of it is in memory."""
     from contact_estimation.codegen import show_progress
     from contact_estimation.filters.registry import open_stream
-    from contact_estimation.io.replay import replay
+    from contact_estimation.io.export import EstimateLog
+    from contact_estimation.io.replay import estimates, fitting_blocks
+    from contact_estimation.io.row_file import BLOCK
+    from contact_estimation.io.survey import survey
     from contact_estimation.robot import load_arm
+    from contact_estimation.viz.frames import RecordedFrames
     from contact_estimation.viz.player import recording_page
 
     show_progress()
     arm = load_arm(args.robot, args.tool)
-    recording = open_for(arm, args).read()
-    logs = {}
+    recording = open_for(arm, args)
+    head, duration, shown = recording.head, max(survey(recording).duration, 0.0), {}
     for name in args.observer or [DEFAULT_OBSERVER]:
-        stream = open_stream(arm, name, args.sensors or recording.sensors or None)
+        stream = open_stream(arm, name, args.sensors or head.sensors or None)
+        frames, log = RecordedFrames(arm, float(head.t[0]), duration), EstimateLog(stream.observer.name, BLOCK)
         with Progress(len(recording), f"replay {name}") as progress:
-            logs[stream.observer.name] = replay(recording, stream, progress.update)
-    return recording_page(arm, recording, logs, args.recording.name)
+            for block in fitting_blocks(recording, stream, progress.update):
+                log.clear()
+                for stamp_ns, estimate, seconds in estimates(block, stream):
+                    log.append(stamp_ns, estimate, seconds)
+                frames.add(block, log)
+        shown[stream.observer.name] = frames
+    return recording_page(arm, args.recording.name, shown)
 
 
 def _live(args: argparse.Namespace) -> int:

@@ -191,11 +191,12 @@ def write_report(path: Path, evaluated: Evaluated, logs: dict[str, EstimateLog],
     Raises:
         RecordingError: it cannot be written.
     """
-    from contact_estimation.viz.report import replay_report  # matplotlib
+    from contact_estimation.viz.report import ReplayedRun, ReportExtras, replay_report  # matplotlib
 
     arm, recording, reference, scores = evaluated
     try:
-        return replay_report(path, arm, recording.read(), logs, reference, title, command=command, scores=scores)
+        run = ReplayedRun(arm, recording.read(), logs, reference, scores)
+        return replay_report(path, run, title, ReportExtras(command=command))
     except OSError as error:
         raise RecordingError(f"{path} cannot be written ({error.strerror}); name another") from error
 

@@ -6,8 +6,8 @@ for an estimator is one more best-effort subscriber.
 
 from __future__ import annotations
 
+import time
 import webbrowser
-from typing import Any
 
 from rclpy.node import Node
 
@@ -19,7 +19,8 @@ from contact_estimation.ros.estimate_topic import EstimateTopic
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.node_settings import ViewerParameters
 from contact_estimation.ros.serialized import decode
-from contact_estimation.viz.player import estimate_frame, page_text
+from contact_estimation.viz.frames import estimate_frame
+from contact_estimation.viz.player import live_page
 from contact_estimation.viz.server import Frames, PageServer
 
 
@@ -32,15 +33,13 @@ class Viewer(Node):
         parameters.accept_changes(self, ViewerParameters, set())
         self._arm = load_arm(settings.robot, settings.tool)
         self._frames = Frames(settings.frame_rate)
-        self._newest: dict[str, bytes] = {}
+        self._newest: dict[str, tuple[bytes, float]] = {}  # and when it came [s]
         self._begin: float | None = None
         for topic in settings.estimates:
             self._follow(topic)
-        names: dict[str, dict[str, Any]] = {
-            topic: {"modes": [], "frames": []} for topic in map(_short, settings.estimates)
-        }
         title, subtitle = f"{settings.tf_prefix}{self._arm.name}, live", "contact estimates on the ROS graph"
-        page = page_text(self._arm, title, subtitle, names, live=True)
+        observers = list(map(_short, settings.estimates))
+        page = live_page(self._arm, title, subtitle, observers, self._frames.period)
         self.server = PageServer(page, self._frames, settings.port)
         self.create_timer(1.0 / settings.frame_rate, self._show)
         self.get_logger().info(f"page: {self.server.address}")
@@ -49,7 +48,7 @@ class Viewer(Node):
 
     def _follow(self, topic: str) -> None:
         def store(raw: bytes) -> None:
-            self._newest[topic] = raw
+            self._newest[topic] = raw, time.monotonic()
 
         def leave_out(_: bytes) -> None:
             self.get_logger().error(estimates.second_estimator(), throttle_duration_sec=5.0)
@@ -60,7 +59,7 @@ class Viewer(Node):
         """Send the estimates since the last frame to the open pages."""
         if not self._frames.watchers:
             return
-        for topic, raw in list(self._newest.items()):
+        for topic, (raw, arrival) in list(self._newest.items()):
             del self._newest[topic]
             try:
                 message = decode(raw, ContactEstimate, topic)
@@ -78,7 +77,7 @@ class Viewer(Node):
             if self._begin is None or estimate.t < self._begin:
                 self._begin = estimate.t
             frame = estimate_frame(self._arm, estimate, estimate.t - self._begin)
-            self._frames.put(_short(topic), {**frame, "modes": list(estimate.modes)})
+            self._frames.put(_short(topic), {**frame, "modes": list(estimate.modes)}, arrival)
 
     def close(self) -> None:
         """End the page."""

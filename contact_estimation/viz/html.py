@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 _CSS = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1a1a1a;max-width:1000px;margin:2rem auto;padding:0 1rem}
+p{overflow-wrap:anywhere}
 h1{font-size:1.6rem;margin-bottom:.2rem}
 h2{font-size:1.2rem;margin-top:2rem;border-bottom:1px solid #ddd;padding-bottom:.2rem}
-table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}
+table{display:block;overflow-x:auto;border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}
 th,td{padding:.3rem .5rem;text-align:right}
 th{border-bottom:2px solid #444}td{border-bottom:1px solid #e4e4e4}th:first-child,td:first-child{text-align:left}
 img{max-width:100%;display:block;margin:.6rem 0}figcaption{color:#555;font-size:.9rem}figure{margin:1rem 0}

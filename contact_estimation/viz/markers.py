@@ -25,7 +25,7 @@ _UNKNOWN_COLOUR = (0.80, 0.47, 0.65)
 _COVARIANCE_ALPHA = 0.25
 _POINT_DIAMETER, _REGION_DIAMETER = 0.02, 0.01  # [m]
 #: Most probable points of a region that views of triangles draw.
-_REGION_POINTS = 50
+REGION_POINTS = 50
 _ARROW_SHAPE = (0.01, 0.022, 0.03)  # diameters of shaft and head, length of the head at most [m]
 _HEAD_SHARE = 0.6  # of a short arrow's length
 _CONE_HEIGHT = 0.08  # [m]
@@ -74,15 +74,6 @@ class Shape:
     colour: Numbers = (0.0, 0.0, 0.0, 1.0)
     points: tuple[Numbers, ...] = ()
 
-    def apart(self) -> list[Shape]:
-        """Return the shape itself, or the first points of a region as ellipsoids, for views that know no lists."""
-        if self.kind != "points":
-            return [self]
-        return [
-            Shape(f"{self.name}/{i}", "ellipsoid", self.frame, True, point, size=self.size, colour=self.colour)
-            for i, point in enumerate(self.points[:_REGION_POINTS])
-        ]
-
     def parts(self) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
         """Return the units it is made of, for views that draw triangles.
 
@@ -91,7 +82,8 @@ class Shape:
         """
         position, size = np.array(self.position), np.array(self.size)
         if self.kind == "points":
-            return [part for point in self.apart() for part in point.parts()]
+            turn = np.eye(3)
+            return [("sphere", turn, np.array(point), size) for point in self.points[:REGION_POINTS]]
         if self.kind != "arrow":
             return [("sphere", pin.Quaternion(np.array(self.orientation)).normalized().matrix(), position, size)]
         along = np.array(self.tip) - position

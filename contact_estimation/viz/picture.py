@@ -11,9 +11,10 @@ import numpy as np
 from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
+from contact_estimation.viz.frames import estimate_at
 from contact_estimation.viz.markers import Shape, estimate_shapes
 from contact_estimation.viz.meshes import arm_meshes, box, link_poses
-from contact_estimation.viz.player import Box, camera_of, estimate_at
+from contact_estimation.viz.player import Box, camera_of
 from contact_estimation.viz.raster import Camera, picture, shape_meshes
 
 

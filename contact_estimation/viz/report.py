@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,75 +55,111 @@ class Table(NamedTuple):
     rows: list[list[object]]
 
 
-def replay_report(
-    path: Path | str,
-    arm: Arm,
-    recording: Recording,
-    logs: dict[str, EstimateLog],
-    reference: Reference | None,
-    title: str = "Replay",
-    subtitle: str = "",
-    command: str = "",
-    boxes: Sequence[Box] = (),
-    tables: Sequence[Table] = (),
-    page_3d: str = "",
-    scores: Mapping[str, Scores] | None = None,
-) -> Path:
-    """Write the report.
+@dataclass(frozen=True)
+class ReplayedRun:
+    """What a report is about: one recording and what observers made of it.
+
+    Attributes:
+        arm: the robot.
+        recording: what was replayed.
+        logs: observer -> its estimates, one per sample of the recording; one observer at least.
+        reference: of :func:`~contact_estimation.viz.reference.reference_of`; None where the recording has none.
+        scores: observer -> scores of its estimates; None computes them.
+    """
+
+    arm: Arm
+    recording: Recording
+    logs: Mapping[str, EstimateLog]
+    reference: Reference | None
+    scores: Mapping[str, Scores] | None = None
+
+    @functools.cached_property
+    def columns(self) -> dict[str, dict[str, np.ndarray]]:
+        """Observer -> columns of its log."""
+        return {name: log.columns() for name, log in self.logs.items()}
+
+
+@dataclass(frozen=True)
+class ReportExtras:
+    """What a report says beyond the run itself.
+
+    Attributes:
+        subtitle: below the title; by default the recording's source and length.
+        command: how to make the report again, printed at its end.
+        boxes: bodies in the picture of the arm.
+        tables: before the other tables.
+        page_3d: name of the 3-D page beside the report, if there is one.
+    """
+
+    subtitle: str = ""
+    command: str = ""
+    boxes: Sequence[Box] = ()
+    tables: Sequence[Table] = ()
+    page_3d: str = ""
+
+
+def replay_report(path: Path | str, run: ReplayedRun, title: str, extras: ReportExtras = ReportExtras()) -> Path:
+    """Write the report: the arm at its largest force, tables of figures, then curves.
 
     Args:
         path: the HTML file.
-        arm: the robot; the report begins with its picture at the largest force of the first observer.
-        recording: what was replayed.
-        logs: observer -> its estimates.
-        reference: of :func:`~contact_estimation.viz.reference.reference_of`, with one row per row of every log.
+        run: what it shows.
         title: of the page.
-        subtitle: of the page; by default the recording's source and length.
-        command: how to make the report again, printed at its end.
-        boxes: bodies in that picture.
-        tables: further tables, before the others.
-        page_3d: name of the 3-D page beside the report, if there is one.
-        scores: observer -> scores of its estimates, where they are known.
+        extras: what else it says.
 
     Returns:
         The path.
     """
-    columns = {name: log.columns() for name, log in logs.items()}
-    t0 = float(recording.t[0])
-    page = Page(title, subtitle or f"{recording.source}: {len(recording)} samples, {recording.duration:.1f} s")
-    first = next(iter(logs.values()))
-    if columns[first.observer]["valid"].any():
-        page.image(*peak_picture(arm, recording, first, boxes))
-    if page_3d:
-        page.link("The same in 3-D, with a time slider", page_3d)
-    for table in tables:
+    recording = run.recording
+    page = Page(title, extras.subtitle or f"{recording.source}: {len(recording)} samples, {recording.duration:.1f} s")
+    first = next(iter(run.logs.values()))
+    if first.columns()["valid"].any():
+        page.image(*peak_picture(run.arm, recording, first, extras.boxes))
+    if extras.page_3d:
+        page.link("The same in 3-D, with a time slider", extras.page_3d)
+    for table in extras.tables:
         page.heading(table.heading)
         page.paragraph(table.caption, note=True)
         page.table(table.header, table.rows)
+    _add_accuracy(page, run)
+    _add_figures(page, run)
+    if extras.command:
+        page.heading("Make it again")
+        page.code(extras.command)
+    return page.write(path)
+
+
+def _add_accuracy(page: Page, run: ReplayedRun) -> None:
+    """Add the table of scores, and in words what was invalid, touched and contradictory."""
     page.heading("Accuracy of the whole run")
-    scores = scores or {name: Scores.of(c, reference) for name, c in columns.items()}
+    scores = run.scores or {name: Scores.of(columns, run.reference) for name, columns in run.columns.items()}
     page.table(*summary_table({name: own.figures() for name, own in scores.items()}))
-    page.paragraph(_explain(reference), note=True)
+    page.paragraph(_explain(run.reference), note=True)
     for name, own in scores.items():
         if reasons := own.reasons.counts():
             page.paragraph(
                 f"{name}: {sum(reasons.values())} estimates are invalid and left out: "
                 + "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5))
             )
-        if lines := touched_links(columns[name]):
+        if lines := touched_links(run.columns[name], run.logs[name].contact_names):
             page.paragraph(f"{name}, links that were touched: " + "; ".join(lines))
         if lines := own.mismatches():
             page.paragraph(f"{name}, model and data disagree: " + "; ".join(lines))
+
+
+def _add_figures(page: Page, run: ReplayedRun) -> None:
+    """Add the curves of all observers."""
+    recording, columns, reference = run.recording, run.columns, run.reference
+    t0 = float(recording.t[0])
     figures = [("Force", plots.force_figure(columns, t0, reference), _FORCE)]
     if reference is not None:
         caption = f"Estimated minus {reference.label} force along the TCP's z."
         figures.append(("", plots.error_figure(columns, t0, reference), caption))
     truth = recording.truth.get("contact_point")
-    t = recording.t - t0
     for heading, figure, caption in [
         *figures,
         ("Stiffness", plots.stiffness_figure(columns, t0, reference), _STIFFNESS),
-        ("TCP", plots.tcp_figure(t, arm.tcp_poses(recording.q)[0]), _TCP),
+        ("TCP", plots.tcp_figure(recording.t - t0, run.arm.tcp_poses(recording.q)[0]), _TCP),
         ("Contact point", plots.contact_point_figure(columns, t0, truth), _POINT),
         ("Innovation", plots.innovation_figure(columns, t0), f"{_INNOVATION} {_nis(columns)}"),
         ("Timing", plots.timing_figure(columns), _TIMING),
@@ -132,10 +170,6 @@ def replay_report(
             page.paragraph("None of the observers estimates this.", note=True)
         else:
             page.figure(figure, caption)
-    if command:
-        page.heading("Make it again")
-        page.code(command)
-    return page.write(path)
 
 
 def _nis(columns: dict[str, dict[str, np.ndarray]]) -> str:

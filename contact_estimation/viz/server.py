@@ -1,13 +1,15 @@
 """Serves the 3-D page on loopback, and live frames to every open page.
 
 Frames are server-sent events (WHATWG HTML, section 9.2). A producer only stores the newest frame of each observer. Each
-open page has a thread of its own, which sends new frames at the page's rate.
+open page has a thread of its own, which sends new frames at the page's rate. Nothing is queued for a page that does not
+keep up: its thread waits for it, and then sends what is newest. A page that takes nothing at all is disconnected.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -23,10 +25,16 @@ ADDRESS = "127.0.0.1"
 _HOSTS = (ADDRESS, "localhost")
 #: [s] A page that hears nothing for this long gets a comment, so that a closed one is noticed.
 _HEARTBEAT = 1.0
+#: [s] A client that takes nothing for this long is disconnected. The page connects again by itself.
+PATIENCE = 10.0
+#: [byte] The system keeps about this much for a client that is slow: a second or two of frames, which it gets late.
+_BACKLOG = 1 << 16
 
 
 class Frames:
     """The newest frame of every observer, as JSON.
+
+    A frame is sent with its ``age`` [s]: a page that is opened later can tell what is of now and what is old.
 
     Args:
         rate: at which pages get frames at most [Hz].
@@ -38,23 +46,31 @@ class Frames:
 
     def __init__(self, rate: float = 30.0) -> None:
         self.period, self.watchers = 1.0 / rate, 0
-        self._newest: dict[str, tuple[int, str]] = {}
+        self._newest: dict[str, tuple[int, float, str]] = {}  # number, arrival [s], JSON
         self._news = threading.Condition()
         self._count = 0
 
-    def put(self, observer: str, frame: Mapping[str, Any]) -> None:
-        """Store a frame; the one before it is forgotten."""
+    def put(self, observer: str, frame: Mapping[str, Any], arrival: float | None = None) -> None:
+        """Store a frame; the one before it is forgotten.
+
+        Args:
+            observer: whose it is.
+            frame: of :func:`contact_estimation.viz.frames.estimate_frame`, with the names of the ``modes``.
+            arrival: when its estimate came, by ``time.monotonic()`` [s]; None: now.
+        """
         text = json.dumps({**frame, "observer": observer}, separators=(",", ":"), allow_nan=False)
         with self._news:
             self._count += 1
-            self._newest[observer] = self._count, text
+            self._newest[observer] = self._count, time.monotonic() if arrival is None else arrival, text
             self._news.notify_all()
 
     def wait(self, seen: int, timeout: float) -> tuple[int, list[str]]:
         """Wait for frames after number ``seen``; returns the last number and the frames, none after ``timeout`` [s]."""
         with self._news:
             self._news.wait_for(lambda: self._count > seen, timeout)
-            return self._count, [text for number, text in self._newest.values() if number > seen]
+            now, newest = time.monotonic(), self._newest.values()
+            fresh = [(max(now - arrival, 0.0), text) for number, arrival, text in newest if number > seen]
+            return self._count, [f'{text[:-1]},"age":{age:.3f}}}' for age, text in fresh]
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
@@ -75,14 +91,16 @@ class PageServer:
         page: text of the HTML file.
         frames: what a live page follows; None for a recording.
         port: 0 takes a free one.
+        patience: a client that takes nothing for this long [s] is disconnected.
 
     Raises:
         ConfigError: the port is taken.
     """
 
-    def __init__(self, page: str, frames: Frames | None = None, port: int = 0) -> None:
+    def __init__(self, page: str, frames: Frames | None = None, port: int = 0, patience: float = PATIENCE) -> None:
         self._ended = threading.Event()
-        handler = type("Handler", (_Handler,), {"page": page.encode(), "frames": frames, "ended": self._ended})
+        about = {"page": page.encode(), "frames": frames, "ended": self._ended, "timeout": patience}
+        handler = type("Handler", (_Handler,), about)
         try:
             self._server = ThreadingHTTPServer((ADDRESS, port), handler)
         except OSError as error:
@@ -118,8 +136,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.FORBIDDEN, f"this page is served to {' and '.join(_HOSTS)} only")
         elif self.path == "/":
             self._head("text/html; charset=utf-8", {"Content-Length": str(len(self.page))})
-            self.wfile.write(self.page)
+            with contextlib.suppress(OSError):  # the client has gone
+                for begin in range(0, len(self.page), _BACKLOG):  # the patience is for each part
+                    self.wfile.write(self.page[begin : begin + _BACKLOG])
         elif self.path == "/live" and self.frames is not None:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BACKLOG)
             self._head("text/event-stream", {"Cache-Control": "no-store", "Connection": "close"})
             with self.frames.watched(), contextlib.suppress(OSError):  # until the page is closed
                 self._stream(self.frames)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,18 +57,20 @@ def figure_columns(figures: Mapping[str, Any]) -> dict[str, float | None]:
     return found
 
 
-def touched_links(columns: Mapping[str, np.ndarray]) -> list[str]:
+def touched_links(columns: Mapping[str, np.ndarray], names: Sequence[str]) -> list[str]:
     """Say which links each contact touched, for how long, and where that was told as a point.
 
     Args:
         columns: of an observer's log.
+        names: of its contacts, the second axis of the columns.
 
     Returns:
-        A line per contact and link, the longest touch first; those shorter than :data:`_BRIEF` are left out.
+        A line per link and contact, the longest touch of each contact first; touches shorter than :data:`_BRIEF` are
+        left out.
     """
     links, seconds = columns["contact_link"], float(np.median(np.diff(columns["t"]))) if len(columns["t"]) > 1 else 0.0
     lines = []
-    for i in range(links.shape[1]):
+    for i, name in enumerate(names):
         for link, samples in Counter(links[:, i].tolist()).most_common():
             if not link or samples * seconds < _BRIEF:
                 continue
@@ -76,5 +78,5 @@ def touched_links(columns: Mapping[str, np.ndarray]) -> list[str]:
             points = points[np.isfinite(points).all(axis=1)]
             place = ", ".join(f"{value:.3f}" for value in np.median(points, axis=0)) if len(points) else ""
             where = f"median point ({place}) m in the base frame" if place else "too uncertain for a point"
-            lines.append(f"{link} for {samples * seconds:.2f} s, {where}")
+            lines.append(f"{link} by {name} for {samples * seconds:.2f} s, {where}")
     return lines

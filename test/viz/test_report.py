@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from chromium import EXECUTABLE, Chromium
 from recordings import press_recording
 
 from contact_estimation.filters.registry import open_stream
@@ -12,7 +13,7 @@ from contact_estimation.io.replay import replay
 from contact_estimation.robot import load_arm
 from contact_estimation.viz import plots
 from contact_estimation.viz.reference import reference_of
-from contact_estimation.viz.report import replay_report
+from contact_estimation.viz.report import ReplayedRun, ReportExtras, replay_report
 from contact_estimation.viz.scores import Scores
 from contact_estimation.viz.summary import summarise, summary_table
 
@@ -33,9 +34,8 @@ def logs(arm, recording):
 
 
 def test_report_is_one_page_that_fetches_nothing(arm, logs, recording, tmp_path):
-    path = replay_report(
-        tmp_path / "r" / "report.html", arm, recording, logs, reference_of(recording), command="replay me"
-    )
+    run = ReplayedRun(arm, recording, logs, reference_of(recording))
+    path = replay_report(tmp_path / "r" / "report.html", run, "Replay", ReportExtras(command="replay me"))
     page = path.read_text()
     assert page.count("data:image/png;base64") == 8
     assert not re.search(r"(src|href)=\"?(http|/)", page)
@@ -43,9 +43,20 @@ def test_report_is_one_page_that_fetches_nothing(arm, logs, recording, tmp_path)
         assert text in page, text
 
 
+@pytest.mark.skipif(EXECUTABLE is None, reason="no chromium here (Debian's package 'chromium')")
+def test_a_report_is_as_wide_as_a_phone(arm, logs, recording, tmp_path):
+    path = replay_report(tmp_path / "report.html", ReplayedRun(arm, recording, logs, reference_of(recording)), "Replay")
+    with Chromium() as browser:
+        shown = browser.open(path.as_uri())
+        shown.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
+        shown.wait("document.querySelectorAll('figure').length == 8")
+        assert shown.run("document.documentElement.scrollWidth") == 390  # a wide table scrolls by itself
+
+
 def test_report_without_reference_or_contact(arm, logs, recording, tmp_path):
     bare = dataclasses.replace(recording, wrench_tcp=None, truth={})
-    page = replay_report(tmp_path / "report.html", arm, bare, {"momentum": logs["momentum"]}, None).read_text()
+    run = ReplayedRun(arm, bare, {"momentum": logs["momentum"]}, None)
+    page = replay_report(tmp_path / "report.html", run, "Replay").read_text()
     assert "neither a measured wrench nor truth" in page and "None of the observers estimates this." in page
 
 
@@ -56,9 +67,8 @@ def test_invalid_estimates_are_told(arm, recording, tmp_path):
     scores = Scores(None)
     scores.add(log.columns())
     assert sum(scores.reasons.counts().values()) == 3
-    page = replay_report(
-        tmp_path / "report.html", arm, recording, {"momentum": log}, reference_of(recording)
-    ).read_text()
+    run = ReplayedRun(arm, recording, {"momentum": log}, reference_of(recording))
+    page = replay_report(tmp_path / "report.html", run, "Replay").read_text()
     assert "3 estimates are invalid" in page and "997/1000" in page
 
 

@@ -1,8 +1,8 @@
 // Plots of the last seconds, drawn on plain canvases.
 "use strict";
 
-const WINDOW = 10;  // [s]
-const GAP = 0.5;  // [s] a longer time without a frame is left open
+const WINDOWS = [10, 60, 600, 3600];  // [s] that a plot may show
+const span = {window: WINDOWS[0], gap: 0.5};  // [s] shown; a longer time without a frame is left open
 const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
 
 class Plot {
@@ -18,15 +18,15 @@ class Plot {
     const ink = canvas.getContext("2d", {willReadFrequently: true});
     ink.setTransform(ratio, 0, 0, ratio, 0, 0);
     ink.clearRect(0, 0, w, h);
-    const end = Math.max(now, frames[0].t + WINDOW);
-    const shown = frames.filter((frame) => frame.t >= end - WINDOW - 0.1 && frame.t <= now + 1e-6);
+    const end = Math.max(now, frames[0].t + span.window);
+    const shown = frames.slice(find(frames, end - span.window - 0.1), find(frames, now + 1e-6) + 1);
     const rows = shown.map((frame) => this.values(frame));
     let low = this.low, high = this.high;
     for (const row of rows) for (const value of row) if (value !== null) { low = Math.min(low, value); high = Math.max(high, value); }
     const margin = this.stacked ? 0 : 0.06 * (high - low), left = 38, bottom = 16;
     if (low < this.low) low -= margin;
     if (high > this.high) high += margin;
-    const x = (t) => left + (w - left - 4) * (t - end + WINDOW) / WINDOW;
+    const x = (t) => left + (w - left - 4) * (t - end + span.window) / span.window;
     const y = (value) => 4 + (h - 4 - bottom) * (high - value) / (high - low);
     this.axes(ink, {x, y, low, high, left, w, h, bottom, end});
     ink.save();
@@ -56,7 +56,8 @@ class Plot {
     }
     ink.textAlign = "center";
     ink.textBaseline = "bottom";
-    for (let t = Math.ceil((end - WINDOW) / 2) * 2; t <= end - 0.2; t += 2) ink.fillText(`${t} s`, x(t), h);
+    const every = nice(span.window / Math.max(1, Math.floor((w - left) / 60)));
+    for (let t = Math.ceil((end - span.window) / every) * every; t <= end - 0.02 * span.window; t += every) ink.fillText(`${+t.toFixed(3)} s`, x(t), h);
   }
 
   curve(ink, shown, rows, k, colour, x, y) {
@@ -64,13 +65,20 @@ class Plot {
     ink.lineWidth = 1.5;
     ink.setLineDash(k >= rows[0].length - this.dashed ? [4, 3] : []);
     ink.beginPath();
-    let pen = false, before = -Infinity;
+    let pen = false, before = -Infinity, pixel = null, least = 0, most = 0;
     rows.forEach((row, i) => {
-      if (shown[i].t - before > GAP) pen = false;
+      if (shown[i].t - before > span.gap) pen = false;
       before = shown[i].t;
       if (row[k] === null || row[k] === undefined) { pen = false; return; }
-      if (pen) ink.lineTo(x(shown[i].t), y(row[k]));
-      else ink.moveTo(x(shown[i].t), y(row[k]));
+      const at = x(shown[i].t), up = y(row[k]);
+      // In one column of pixels only what goes beyond the values before is drawn.
+      if (pen && Math.round(at) === pixel && up >= least && up <= most && i + 1 < rows.length) return;
+      if (pen) ink.lineTo(at, up);
+      else ink.moveTo(at, up);
+      if (!pen || Math.round(at) !== pixel) least = most = up;
+      least = Math.min(least, up);
+      most = Math.max(most, up);
+      pixel = Math.round(at);
       pen = true;
     });
     ink.stroke();
@@ -96,12 +104,22 @@ class Plot {
   }
 }
 
+// The last frame at or before a time, or the first one.
+function find(list, time) {
+  let low = 0, high = list.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (list[middle].t <= time + 1e-9) low = middle; else high = middle - 1;
+  }
+  return low;
+}
+
 // First and last + 1 of the frames that follow each other without a gap, all with values.
 function stretches(shown, rows) {
   const found = [];
   rows.forEach((row, i) => {
     if (!row.length) return;
-    const follows = i && rows[i - 1].length && shown[i].t - shown[i - 1].t <= GAP;
+    const follows = i && rows[i - 1].length && shown[i].t - shown[i - 1].t <= span.gap;
     if (follows) found[found.length - 1][1] = i + 1;
     else found.push([i, i + 1]);
   });

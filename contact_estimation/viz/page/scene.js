@@ -31,13 +31,14 @@ const Matrix = {
     const x = Vector.unit(Vector.cross(k ? [0, 1, 0] : [1, 0, 0], z));
     return Matrix.frame(x, Vector.cross(z, x), z, p);
   },
-  // Of the eye, and the perspective with the vertical field of view in radians; the picture is moved down by a share.
+  // Of the eye, and the perspective with the vertical field of view in radians. The picture is moved down and made
+  // smaller, because text covers a share of it at the top.
   view(eye, right, up, back) {
     const m = Matrix.frame([right[0], up[0], back[0]], [right[1], up[1], back[1]], [right[2], up[2], back[2]], [0, 0, 0]);
     return Matrix.times(m, Matrix.shift(eye.map((value) => -value)));
   },
   perspective(field, aspect, near, far, down) {
-    const f = 1 / Math.tan(field / 2);
+    const f = (1 - 0.7 * down) / Math.tan(field / 2);
     return Float32Array.of(f / aspect, 0, 0, 0, 0, f, 0, 0, 0, down, (far + near) / (near - far), -1, 0, 0, 2 * far * near / (near - far), 0);
   },
 };
@@ -190,7 +191,7 @@ class Scene {
     gl.clearColor(0.955, 0.968, 0.985, 1);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     const [right, up, back] = this.axes(), eye = Vector.plus(this.target, back, this.distance);
-    const camera = Matrix.times(Matrix.perspective(0.7, width / height, 0.02, 20, this.headroom / canvas.clientHeight), Matrix.view(eye, right, up, back));
+    const camera = Matrix.times(Matrix.perspective(0.7, width / height, 0.02, 20, Math.min(0.5, this.headroom / canvas.clientHeight)), Matrix.view(eye, right, up, back));
     gl.uniformMatrix4fv(this.at.camera, false, camera);
     gl.uniform3fv(this.at.eye, eye);
     const poses = this.poses(q), tcp = poses[poses.length - 1], solid = {shadow: 0, lit: 1};
@@ -224,9 +225,10 @@ class Scene {
     gl.drawElements(gl.TRIANGLES, buffer.count, gl.UNSIGNED_INT, 0);
   }
 
-  // What a shape [name, kind, in TCP frame, position, tip or quaternion, size, colour] is made of.
-  parts([, kind, atTcp, position, other, size, colour], tcp) {
+  // What a shape [name, kind, in TCP frame, position or points, tip or quaternion, size, colour] is made of.
+  parts([name, kind, atTcp, position, other, size, colour], tcp) {
     const place = (pose) => (atTcp ? Matrix.times(tcp, pose) : pose);
+    if (kind === "points") return position.flatMap((point) => this.parts([name, "ellipsoid", atTcp, point, [0, 0, 0, 1], size, colour], tcp));
     if (kind !== "arrow") return [{unit: this.units.sphere, pose: place(Matrix.quaternion(other, position)), size, colour}];
     const along = Vector.minus(other, position), length = Vector.norm(along);
     if (length < 1e-6) return [];
