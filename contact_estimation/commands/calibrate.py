@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contact_estimation.commands.inputs import (
+    RECORDED,
     add_recording_arguments,
     add_robot_argument,
     check_profile_out,
+    load_robot,
     names_settings_file,
     open_for,
     write_yaml,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recording_arguments(parser, nargs="+", wrench=False)
-    add_robot_argument(parser)
+    add_robot_argument(parser, required=False, default=RECORDED)
     add = parser.add_argument
     text = "sensor set whose torque unit and scale apply (default the one a recording names, else the robot's)"
     add("--sensors", metavar="NAME", help=text)
@@ -57,13 +59,12 @@ def run(args: argparse.Namespace) -> int:
     from contact_estimation.fit.calibration.outcome import calibration, intervals
     from contact_estimation.fit.calibration.validation import cross_validate, shrinkage
     from contact_estimation.identify.verdict import DOUBTFUL, GOOD, Verdict
-    from contact_estimation.robot import load_arm
     from contact_estimation.settings import replace, to_mapping
 
     given = {"identify": args.identify, "cutoff": args.cutoff}
     changes = {name: value for name, value in given.items() if value is not None}
     settings = replace(CalibrationSettings(), "command line", **changes)
-    robot = load_arm(args.robot, args.tool)
+    robot = load_robot(args, args.recordings)
     check_profile_out(robot, args.out, args.recordings)
     arm, recordings = _with_total_torque(robot, args)
     found = identify(arm, recordings, settings)

@@ -6,9 +6,11 @@ import argparse
 from pathlib import Path
 
 from contact_estimation.commands.inputs import (
+    RECORDED,
     add_observers_argument,
     add_recording_arguments,
     add_robot_argument,
+    load_robot,
     open_for,
 )
 from contact_estimation.commands.output import check_output_file, command_line, emit, observer_progress, text_table
@@ -17,7 +19,7 @@ from contact_estimation.commands.output import check_output_file, command_line, 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recording_arguments(parser)
-    add_robot_argument(parser)
+    add_robot_argument(parser, required=False, default=RECORDED)
     add_observers_argument(parser)
     add = parser.add_argument
     add("--sensors", metavar="NAME", help="sensor set (default the recording's, else the observer's or robot's)")
@@ -29,12 +31,11 @@ def run(args: argparse.Namespace) -> int:
     """Replay, compare, report."""
     from contact_estimation.codegen import show_progress
     from contact_estimation.evaluation.scoring import evaluate_recording, make_logs, open_streams, write_report
-    from contact_estimation.robot import load_arm
     from contact_estimation.viz.summary import summary_table
 
     check_output_file(args.out, [args.recording])
     show_progress()
-    arm = load_arm(args.robot, args.tool)
+    arm = load_robot(args, [args.recording])
     recording = open_for(arm, args)
     streams = open_streams(arm, args.observers, args.sensors or recording.head.sensors)
     logs = make_logs(recording, streams) if args.out is not None else {}

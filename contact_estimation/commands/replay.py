@@ -9,7 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for
+from contact_estimation.commands.inputs import (
+    RECORDED,
+    add_recording_arguments,
+    add_robot_argument,
+    load_robot,
+    open_for,
+)
 from contact_estimation.commands.output import (
     check_output_file,
     command_line,
@@ -39,7 +45,7 @@ _MOST_INVALID = 0.5
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recording_arguments(parser)
-    add_robot_argument(parser)
+    add_robot_argument(parser, required=False, default=RECORDED)
     add = parser.add_argument
     text = f"observer: a name in config/observers; repeatable (default {DEFAULT_OBSERVER})"
     add("--observer", action="append", default=[], metavar="NAME", help=text)
@@ -61,12 +67,11 @@ def run(args: argparse.Namespace) -> int:
     """Replay and report."""
     from contact_estimation.codegen import show_progress
     from contact_estimation.evaluation.scoring import evaluate_recording, make_logs, open_streams, timed, write_report
-    from contact_estimation.robot import load_arm
 
     show_progress()
     seconds: dict[str, float] = {}
     with timed(seconds, "open"):
-        arm = load_arm(args.robot, args.tool)
+        arm = load_robot(args, [args.recording])
     with timed(seconds, "read"):
         recording = open_for(arm, args)
         samples = recording if args.report is None else recording.read()  # a report shows all of them

@@ -167,17 +167,19 @@ def read_bag(path: Path | str, joint_names: Iterable[str] | None = None, **choic
     return BagFile(path, joint_names, **choices).read()
 
 
-def robot_of_bag(path: Path | str) -> str:
-    """Return the name of the robot a bag tells, "" where it does not or cannot be read.
+def words_of_bag(path: Path | str, *topics: str) -> tuple[str, ...]:
+    """Return names a bag tells, "" where it does not or cannot be read.
 
     Args:
         path: of the bag.
+        topics: that carry them, such as :data:`~contact_estimation.io.topics.ROBOT_TOPIC`.
     """
     try:
         with Reader(path) as reader:
-            return _texts(reader, get_typestore(Stores.ROS2_JAZZY)).get(ROBOT_TOPIC, "")
+            told = _texts(reader, get_typestore(Stores.ROS2_JAZZY))
     except Exception:  # a damaged file raises nearly anything; reading it tells what is wrong
-        return ""
+        told = {}
+    return tuple(told.get(topic, "") for topic in topics)
 
 
 def _texts(reader: Reader, typestore: Typestore) -> dict[str, str]:

@@ -247,17 +247,18 @@ def _named(path: Path) -> Iterator[None]:
         ) from error
 
 
-def robot_of_npz(path: Path) -> str:
-    """Return the name of the robot an archive tells, "" where it does not or cannot be read.
+def words_of_npz(path: Path, *keys: str) -> tuple[str, ...]:
+    """Return names an archive tells, "" where it does not or cannot be read.
 
     Args:
         path: of the archive.
+        keys: such as ``robot``.
     """
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return _word(path, archive, "robot")
+            return tuple(_word(path, archive, key) for key in keys)
     except Exception:  # damage raises nearly anything; reading the archive tells what is wrong
-        return ""
+        return ("",) * len(keys)
 
 
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
