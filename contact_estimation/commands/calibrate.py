@@ -55,6 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Identify, validate, write."""
     from contact_estimation.fit.calibration import CalibrationSettings, identify
+    from contact_estimation.fit.calibration.checks import force_missing
     from contact_estimation.fit.calibration.doubts import doubts
     from contact_estimation.fit.calibration.outcome import calibration, intervals
     from contact_estimation.fit.calibration.validation import cross_validate, shrinkage
@@ -81,12 +82,14 @@ def run(args: argparse.Namespace) -> int:
         "calibration": to_mapping(result),
         "intervals": intervals(found),
         "condition": found.condition,
+        "force_missing": [force_missing(recording) for recording in recordings],
         "correlation_time": found.correlation_time,
         "out": args.out and str(args.out),
         "validation": [{"source": p.source, "rigid": p.rigid, "calibrated": p.calibrated} for p in predictions],
         "residual_ratio": ratio,
     }
-    code = emit_verdict(args, data, verdict, _text(arm, result, predictions, ratio))
+    text = "\n".join([_text(arm, result, predictions, ratio), *_unchecked(recordings)])
+    code = emit_verdict(args, data, verdict, text)
     if args.out:
         use = f"; use it with --robot {args.out}" if args.out.is_dir() else ""
         print(f"written to {args.out}{use}", file=sys.stderr)
@@ -145,6 +148,16 @@ def _write(
         write_yaml(folder / "actuators.yaml", to_mapping(actuators), command)
     values.parent.mkdir(parents=True, exist_ok=True)
     values.write_text(as_yaml(robot, result, found, header))
+
+
+def _unchecked(recordings: list[Recording]) -> Iterator[str]:
+    """Say of which recordings the force sensor does not show that the motion was free, and for how long."""
+    from contact_estimation.fit.calibration.checks import force_missing
+    from contact_estimation.viz.reference import missing_words
+
+    for recording in recordings:
+        if share := force_missing(recording):
+            yield f"{recording.source}: the measured force is {missing_words(share)}; no contact is seen then"
 
 
 _COLUMNS = ("viscous", "coulomb", "presliding", "bias", "torque_scale")

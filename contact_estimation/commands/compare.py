@@ -48,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
     about = {"source": source, "samples": len(recording), "duration_s": duration}
     label = found.reference.label if found.reference else None
     result = {"recording": about, "robot": arm.name, "reference": label, "observers": figures}
-    lines = [f"{source}: reference {label or 'none'}", text_table(*summary_table(figures))]
+    compared = found.reference.description if found.reference else "none"
+    lines = [f"{source}: reference {compared}", text_table(*summary_table(figures))]
     emit(args, result | {"report": args.out and str(args.out)}, "\n".join(lines + [str(args.out)] * bool(args.out)))
     return 0

@@ -28,6 +28,7 @@ from contact_estimation.exceptions import RecordingError
 from contact_estimation.plugins import DEFAULT_OBSERVER
 
 if TYPE_CHECKING:
+    from contact_estimation.evaluation.scoring import Evaluated
     from contact_estimation.filters.stream import SampleStream
     from contact_estimation.io.estimate_file import EstimateFile
     from contact_estimation.io.recording import Samples
@@ -117,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
             for name, stream in streams.items()
         },
     } | ({"report": report} if report else {})
-    emit(args, result, _text(about, figures, report, exports))
+    emit(args, result, _text(about, found, figures, report, exports))
     if reasons:
         print(f"contact-estimation replay: {reasons}", file=sys.stderr)
     return 0
@@ -167,11 +168,14 @@ def _export(files: dict[str, EstimateFile], recording: Samples) -> list[str]:
         raise RecordingError(f"{names} cannot be written ({error.strerror}); choose another --export") from error
 
 
-def _text(about: dict[str, Any], figures: dict[str, dict[str, Any]], report: str, exports: list[str]) -> str:
+def _text(
+    about: dict[str, Any], found: Evaluated, figures: dict[str, dict[str, Any]], report: str, exports: list[str]
+) -> str:
     from contact_estimation.viz.summary import summary_table
 
     lines = [
         f"{about['source']}: {about['samples']} samples, {about['duration_s']:.1f} s",
+        *([f"reference {found.reference.description}"] if found.reference and found.reference.missing else []),
         text_table(*summary_table(figures)),
         *(f"{name}: model and data disagree: {words}" for name, own in figures.items() for words in own["mismatch"]),
         *([f"report: {report}"] if report else []),

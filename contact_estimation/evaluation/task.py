@@ -105,7 +105,8 @@ def evaluate(task: Task) -> dict[str, Any]:
     """Do a task.
 
     Returns:
-        ``about`` (robot, samples, duration [s], label of the reference) and ``observers``, name -> figures of
+        ``about`` (robot, samples, duration [s], label of the reference, share of samples without it) and ``observers``,
+        name -> figures of
         :meth:`~contact_estimation.viz.scores.Scores.figures` and the stream's counters. A recording that failed has
         ``error`` instead, an observer that failed has figures ``error``.
     """
@@ -123,7 +124,8 @@ def evaluate(task: Task) -> dict[str, Any]:
             observers[observer] = score(recording, stream, reference).figures() | {"counters": dict(stream.counters)}
         except ContactEstimationError as error:
             observers[observer] = {"error": str(error)}
-    return {"about": about | {"reference": reference.label if reference else None}, "observers": observers}
+    compared = {"reference": reference.label, "reference_missing": reference.missing} if reference else {}
+    return {"about": about | {"reference": None} | compared, "observers": observers}
 
 
 def replay_again(task: Task) -> tuple[dict[str, EstimateLog], Reference | None]:

@@ -75,14 +75,29 @@ def measured_force(recording: Recording, settings: CalibrationSettings) -> None:
     """
     if recording.wrench_tcp is None:
         return
-    force = np.linalg.norm(recording.wrench_tcp[:, :3] - recording.wrench_zero[:3], axis=1)
-    k = int(np.argmax(np.nan_to_num(force)))
+    known = np.nan_to_num(recording.wrench_tcp[:, :3] - recording.wrench_zero[:3], nan=0.0, posinf=np.inf)
+    force = np.linalg.norm(known, axis=1)  # of the components that were measured, at most the whole one
+    k = int(np.argmax(force))
     if force[k] > settings.max_contact_force:
         raise IdentificationError(
             f"{recording.source}: contact at {recording.t[k] - recording.t[0]:.1f} s: the force "
             f"sensor reads {force[k]:.0f} N (free motion: at most {settings.max_contact_force:g} "
             "N). Calibrate from free motion; crop the contact"
         )
+
+
+def force_missing(recording: Recording) -> float:
+    """Return for which share of a recording its force sensor cannot tell whether the motion was free.
+
+    Args:
+        recording: its wrench [N, Nm] is optional.
+
+    Returns:
+        The share of samples with NaN in the force; 0 without a sensor.
+    """
+    if recording.wrench_tcp is None:
+        return 0.0
+    return float(np.isnan(recording.wrench_tcp[:, :3]).any(axis=1).mean())
 
 
 def saturated(recording: Recording) -> None:
