@@ -55,11 +55,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Identify, validate, write."""
     from contact_estimation.fit.calibration import CalibrationSettings, identify
-    from contact_estimation.fit.calibration.checks import force_missing
     from contact_estimation.fit.calibration.doubts import doubts
     from contact_estimation.fit.calibration.outcome import calibration, intervals
     from contact_estimation.fit.calibration.validation import cross_validate, shrinkage
     from contact_estimation.identify.verdict import DOUBTFUL, GOOD, Verdict
+    from contact_estimation.io.survey import survey
     from contact_estimation.settings import replace, to_mapping
 
     given = {"identify": args.identify, "cutoff": args.cutoff}
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         "calibration": to_mapping(result),
         "intervals": intervals(found),
         "condition": found.condition,
-        "force_missing": [force_missing(recording) for recording in recordings],
+        "force_missing": [survey(recording).force_missing for recording in recordings],
         "correlation_time": found.correlation_time,
         "out": args.out and str(args.out),
         "validation": [{"source": p.source, "rigid": p.rigid, "calibrated": p.calibrated} for p in predictions],
@@ -152,11 +152,10 @@ def _write(
 
 def _unchecked(recordings: list[Recording]) -> Iterator[str]:
     """Say of which recordings the force sensor does not show that the motion was free, and for how long."""
-    from contact_estimation.fit.calibration.checks import force_missing
-    from contact_estimation.viz.reference import missing_words
+    from contact_estimation.io.survey import missing_words, survey
 
     for recording in recordings:
-        if share := force_missing(recording):
+        if share := survey(recording).force_missing:
             yield f"{recording.source}: the measured force is {missing_words(share)}; no contact is seen then"
 
 

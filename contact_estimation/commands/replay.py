@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +20,7 @@ from contact_estimation.commands.output import (
     emit,
     observer_progress,
     prepare_folder,
+    tell_invalid,
     text_table,
 )
 from contact_estimation.exceptions import RecordingError
@@ -67,7 +66,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay and report."""
     from contact_estimation.codegen import show_progress
-    from contact_estimation.evaluation.scoring import evaluate_recording, make_logs, open_streams, timed, write_report
+    from contact_estimation.evaluation.scoring import (
+        evaluate_recording,
+        make_logs,
+        open_streams,
+        survey_for,
+        timed,
+        write_report,
+    )
 
     show_progress()
     seconds: dict[str, float] = {}
@@ -80,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     with timed(seconds, "open"):
         observers = [*args.observer, *map(str, args.config)] or [DEFAULT_OBSERVER]
         streams = open_streams(arm, observers, args.sensors or head.sensors)
-    duration, problems = _survey(samples, list(streams.values()))
+    duration, problems, _ = survey_for(samples, streams.values())
     if problems and not args.keep_going:
         raise RecordingError(
             f"{head.source}: {'; '.join(problems)}. Mend the recording, or replay it all the "
@@ -96,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     found = evaluate_recording(arm, samples, streams, observer_progress(len(samples)), seconds, sinks)
     invalid = {name: scores.reasons.counts() for name, scores in found.scores.items()}
     figures = {name: scores.figures() for name, scores in found.scores.items()}
-    reasons = _tell_invalid(invalid)
+    reasons = tell_invalid(invalid)
     if not args.keep_going and any(
         _refused(stream, invalid[name].total(), len(samples)) for name, stream in streams.items()
     ):
@@ -124,28 +130,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _survey(samples: Samples, streams: list[SampleStream]) -> tuple[float, list[str]]:
-    """Return the duration of a recording [s], and what of its times some stream does not take."""
-    from contact_estimation.io.survey import survey
-
-    sensors = [stream.sensors for stream in streams]
-    return survey(samples, min(s.max_gap for s in sensors), min(s.longest_period for s in sensors))
-
-
 def _refused(stream: SampleStream, invalid: int, samples: int) -> bool:
     """Whether the estimates are not worth writing: bad samples, a diverged observer, or hardly a valid one."""
     return any(stream.counters[name] for name in (*_BAD, "diverged")) or invalid > _MOST_INVALID * samples
-
-
-def _tell_invalid(reasons: Mapping[str, Counter[str]]) -> str:
-    """Say how many estimates of whom are invalid and why; empty where all are valid."""
-    return "; ".join(
-        f"{name}: {found.total()} estimates are invalid ("
-        + "; ".join(f"{count} x {reason}" for reason, count in found.most_common(3))
-        + ")"
-        for name, found in reasons.items()
-        if found
-    )
 
 
 def _files(path: Path | None, observers: list[str]) -> dict[str, EstimateFile]:

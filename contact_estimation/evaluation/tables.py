@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from contact_estimation.evaluation.rows import Row
-from contact_estimation.viz.reference import missing_words
+from contact_estimation.io.survey import missing_words
 from contact_estimation.viz.summary import figure_columns, summary_table
 
 #: Beside the median: shares of the recordings [%] that are no worse, and all headings.

@@ -11,6 +11,7 @@ import numpy as np
 
 from contact_estimation.io.recording import Recording, Samples
 from contact_estimation.io.row_file import BLOCK, RowFile, Rows
+from contact_estimation.io.survey import missing_words
 
 #: In contact: the reference force, low-passed at 5 Hz, exceeds the first [N]; free: below the other. Of a truth it is
 #: the norm; of a sensor the component along the TCP's z, because gravity turns into the others with the tool.
@@ -56,11 +57,6 @@ class Reference:
     def description(self) -> str:
         """The label, and for which share of the time the reference is missing."""
         return self.label + (f", {missing_words(self.missing)}" if self.missing else "")
-
-
-def missing_words(share: float) -> str:
-    """Say for which share of the time a reference is missing; never as 0 %, which would say that none is."""
-    return f"missing (NaN) for {max(100.0 * share, 0.01):.2g} % of the time"
 
 
 def reference_of(recording: Samples, tcp_poses: TcpPoses | None = None) -> Reference | None:

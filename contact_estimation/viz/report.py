@@ -10,12 +10,13 @@ import numpy as np
 
 from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.recording import Recording
+from contact_estimation.io.survey import missing_words
 from contact_estimation.robot import Arm
 from contact_estimation.viz import plots
 from contact_estimation.viz.html import Page
 from contact_estimation.viz.picture import peak_picture
 from contact_estimation.viz.player import Box
-from contact_estimation.viz.reference import CONTACT_FORCE, FREE_FORCE, Reference, missing_words
+from contact_estimation.viz.reference import CONTACT_FORCE, FREE_FORCE, Reference
 from contact_estimation.viz.scores import Scores
 from contact_estimation.viz.summary import summary_table, touched_links
 

@@ -66,3 +66,16 @@ def test_verbs_say_how_long_the_reference_is_missing(tmp_path, capsys):
     assert main([*words, "--workers", "0", "--report", str(tmp_path / "all")]) == 0
     assert f"gap.npz: the reference is {told}" in capsys.readouterr().out
     assert told in (tmp_path / "all" / "report.html").read_text()
+
+
+def test_why_estimates_are_invalid_is_told(tmp_path, capsys):
+    recording = press_recording(load_arm("ur16e"), seconds=0.5)
+    twice = {name: np.repeat(getattr(recording, name), 2, axis=0) for name in ("stamps_ns", "q", "dq", "tau")}
+    twice["wrench_tcp"] = np.full((500, 6), np.nan)
+    file = write_npz(tmp_path / "twice.npz", dataclasses.replace(recording, truth={}, robot="ur16e", **twice))
+    assert main(["compare", str(file), "--observers", "momentum"]) == 0
+    said = capsys.readouterr()
+    assert "250 stamps repeat the one before" in said.err and "x the stamp of the last sample came" in said.err
+    assert "reference none, the measured force is missing (NaN) for 100 % of the time" in said.out
+    assert main(["compare", str(file), "--observers", "momentum", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["recording"]["problems"]) == 1

@@ -447,7 +447,7 @@ def test_a_killed_recorder_leaves_what_it_flushed(graph, arm, tmp_path):
             recorder.process.wait()
     with whole_bag(copy) as (path, lost):
         saved = open_recording(path, arm.joint_names)
-    assert len(saved) > 100 and lost >= 0
+    assert len(saved) > 100 and "was cut off" in lost
     whole = open_recording(bag, arm.joint_names)
     row = whole.stamps_ns.tolist().index(saved.stamps_ns[-1])
     np.testing.assert_array_equal(saved.tau[-1], whole.tau[row])

@@ -86,20 +86,6 @@ def measured_force(recording: Recording, settings: CalibrationSettings) -> None:
         )
 
 
-def force_missing(recording: Recording) -> float:
-    """Return for which share of a recording its force sensor cannot tell whether the motion was free.
-
-    Args:
-        recording: its wrench [N, Nm] is optional.
-
-    Returns:
-        The share of samples with NaN in the force; 0 without a sensor.
-    """
-    if recording.wrench_tcp is None:
-        return 0.0
-    return float(np.isnan(recording.wrench_tcp[:, :3]).any(axis=1).mean())
-
-
 def saturated(recording: Recording) -> None:
     """Refuse a torque that repeats its extreme value while the joint moves: current or sensor was at its limit.
 
