@@ -74,22 +74,27 @@ class Interrupts:
 def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     """Initialise ROS, make the node, spin until a signal or shutdown, tidy up; returns the exit code.
 
-    The node may have a ``close()`` (stop threads, close files), called before it is destroyed, an ``exit_code``, and
+    The node may have a ``close()`` (stop threads, close files), called before it is destroyed, an ``exit_code``, which
+    is read after that, and
     ``finished``, which ends it: shutting ROS down would leave its name in the graph of others.
     An error raised on purpose (bad parameter, unusable recording) is printed without a traceback and gives 2.
     """
     interrupts = Interrupts()
+    nodes: list[Node] = []
     with interrupts.installed():
-        return _run(make_node, args, interrupts)
+        code = _run(make_node, args, interrupts, nodes)
+    return code or next((getattr(node, "exit_code", 0) for node in nodes), 0)
 
 
-def _run(make_node: Callable[[], Node], args: list[str] | None, interrupts: Interrupts) -> int:
+def _run(make_node: Callable[[], Node], args: list[str] | None, interrupts: Interrupts, nodes: list[Node]) -> int:
+    """Do what :func:`run` does; ``nodes`` gets the node once it is made. Its own exit code is not looked at."""
     node = None
     try:
         interrupts.starting = True
         with network.loopback_by_default(rclpy.get_rmw_implementation_identifier()):
             rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
             node = make_node()
+        nodes.append(node)
         interrupts.starting = False
         if node.has_parameter("realtime"):
             for line in realtime.apply(realtime.parse(node.get_parameter("realtime").value)):
@@ -99,7 +104,7 @@ def _run(make_node: Callable[[], Node], args: list[str] | None, interrupts: Inte
         gc.freeze()
         sys.setswitchinterval(_SWITCH_INTERVAL)
         spin(node, interrupts)
-        return getattr(node, "exit_code", 0)
+        return 0
     except ContactEstimationError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         _let_go(error)
@@ -117,7 +122,7 @@ def _run(make_node: Callable[[], Node], args: list[str] | None, interrupts: Inte
         # An import in C replaces a KeyboardInterrupt by an error of its own. Or the node shut ROS down during a call.
         if rclpy.ok() and not (interrupts.starting and interrupts.stop):
             raise
-        return getattr(node, "exit_code", 0)
+        return 0
     finally:
         interrupts.starting = False
         if node is not None:
