@@ -18,6 +18,7 @@ import multiprocessing
 import os
 import pkgutil
 import resource
+import shutil
 import signal
 import tempfile
 import time
@@ -29,15 +30,18 @@ from typing import NamedTuple
 
 import numpy as np
 from rigid_body_recording import RigidBodyArm, World, pushes, random_motion, record
+from rosbags.rosbag2 import Writer
+from rosbags.typesys import Stores, get_typestore
 
 import contact_estimation
 from contact_estimation import load_arm
 from contact_estimation.cli import main as command_line
 from contact_estimation.exceptions import ContactEstimationError
 from contact_estimation.identify.verdict import EXIT_FAILED
-from contact_estimation.io.bag_writer import write_bag
+from contact_estimation.io.bag_writer import STORAGE, write_bag
 from contact_estimation.io.npz import write_npz
 from contact_estimation.io.recording import Recording
+from contact_estimation.io.topics import JOINT_STATE, JOINT_STATES_TOPIC, WRENCH, WRENCH_TOPIC
 
 #: [s] of processor time for one command line; one that waits for something hangs after five times as long.
 LIMIT = 20.0
@@ -135,12 +139,22 @@ def archives(folder: Path, recording: Recording) -> Iterator[tuple[str, Path]]:
         "stamps not finite": {"stamps_ns": np.full(count, np.nan)},
         "stamps all equal": {"stamps_ns": np.zeros(count, int)},
         "stamps backwards": {"stamps_ns": arrays["stamps_ns"][::-1].copy()},
+        "stamps in float seconds": {"stamps_ns": arrays["t"]},
+        "t in nanoseconds": {"t": arrays["stamps_ns"]},
+        "t in float32 since 1970": {"t": (1.7e9 + arrays["t"]).astype(np.float32)},
+        "stamps twice": {name: np.repeat(value, 2, axis=0) for name, value in arrays.items() if len(value) == count},
+        "wrench not finite": {"f_tcp": np.full((count, 3), np.nan)},
+        "wrench zero not finite": {"f_tcp": np.zeros((count, 3)), "f_tcp_zero_offset": np.full(3, np.nan)},
+        "one name too many": {"joint_names": np.append(arrays["joint_names"], "gripper")},
+        "names as bytes": {"joint_names": arrays["joint_names"].astype("S")},
+        "robot unknown": {"robot": np.array("../../etc/passwd")},
         "names as numbers": {"joint_names": np.arange(n)},
         "names nested": {"joint_names": np.full((n, 2), "a")},
         "sensor set unknown": {"sensors": np.array("../../etc/passwd")},
     }
     for name, change in changes.items():
-        np.savez(folder / f"{name}.npz", **arrays | change)
+        left = {key: value for key, value in arrays.items() if key != "stamps_ns" or "t" not in change}
+        np.savez(folder / f"{name}.npz", **left | change)
         yield f"archive: {name}", folder / f"{name}.npz"
     np.savez(folder / "objects.npz", **arrays | {"q": np.array([{}, []], dtype=object)}, allow_pickle=True)
     yield "archive: pickled objects", folder / "objects.npz"
@@ -202,6 +216,14 @@ def bags(folder: Path, recording: Recording) -> Iterator[tuple[str, Path]]:
             bag, file = fresh(f"metadata {name}")
             (bag / "metadata.yaml").write_bytes(text.encode("latin-1"))
             yield f"{storage}: metadata {name}", bag
+        bag, file = fresh("two files and no metadata")
+        (bag / "metadata.yaml").unlink()
+        shutil.copy(file, file.with_stem("second"))
+        yield f"{storage}: two files, no metadata", bag
+        bag, file = fresh("journal left")
+        file.with_name(f"{file.name}-wal").write_bytes(rng.bytes(5000))
+        yield f"{storage}: a journal of noise beside it", bag
+        yield f"{storage}: two arms on one topic", two_arms(folder / f"{storage} two arms", recording, storage)
         bag, file = fresh("file gone")
         file.unlink()
         yield f"{storage}: file gone", bag
@@ -209,6 +231,21 @@ def bags(folder: Path, recording: Recording) -> Iterator[tuple[str, Path]]:
         file.unlink()
         os.mkfifo(file)
         yield f"{storage}: file is a pipe", bag
+
+
+def two_arms(bag: Path, recording: Recording, storage: str) -> Path:
+    """Write a bag whose messages of joint states come from two arms in turn, beside a wrench that said nothing."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    header, time = store.types["std_msgs/msg/Header"], store.types["builtin_interfaces/msg/Time"]
+    with Writer(bag, version=9, storage_plugin=STORAGE[storage]) as writer:
+        writer.add_connection(WRENCH_TOPIC, WRENCH, typestore=store)
+        states = writer.add_connection(JOINT_STATES_TOPIC, JOINT_STATE, typestore=store)
+        for stamp, *row in zip(recording.stamps_ns.tolist(), recording.q, recording.dq, recording.tau):
+            for arm in ("left_", "right_"):
+                names = [arm + name for name in recording.joint_names]
+                message = store.types[JOINT_STATE](header(time(*divmod(stamp, 10**9)), ""), names, *row)
+                writer.write(states, stamp, store.serialize_cdr(message, JOINT_STATE))
+    return bag
 
 
 def places(folder: Path) -> Iterator[tuple[str, Path]]:

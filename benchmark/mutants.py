@@ -345,6 +345,32 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("io/recovery.py", "test/io/test_recovery.py"): [
         ("recovery: no end is written", "target.write(_END)", "pass"),
         ("recovery: the last half record stays", "target.truncate(size)", "pass"),
+        ("recovery: a journal is forgotten", "for part in (file, *journals(file)):", "for part in (file,):"),
+    ],
+    ("io/topic_buffer.py", "test/io/test_bag.py"): [
+        ("hostile: two arms become one", "            if prefixes[0] != self._prefix:", "            if False:")
+    ],
+    ("io/bag.py", "test/io/test_bag.py"): [("hostile: a silent topic refuses the bag", "if c.msgcount}", "}")],
+    ("io/stamped_rows.py", "test/io/test_blocks.py"): [
+        ("hostile: a pause is interpolated", "found[inside & (gap > LONGEST_BRIDGE)] = np.nan", "pass")
+    ],
+    ("io/growing_bag.py", "test/io/test_growing_bag.py"): [
+        (
+            "hostile: a full disk is written on",
+            "            return\n        with self._failures():\n            if topic",
+            "            pass\n        with self._failures():\n            if topic",
+        )
+    ],
+    ("viz/reference.py", "test/viz/test_summary.py"): [
+        ("hostile: NaN is 0 N", "np.interp(rows, rows[known], column[known])", "np.nan_to_num(column)")
+    ],
+    ("ros/executor.py", "test/ros/test_executor.py"): [
+        ("hostile: what close() finds is no exit code", "return code or next(", "return code or 0 * next("),
+        (
+            "hostile: unreadable parameters are a success",
+            "    except RuntimeError as error:  # an RCLError",
+            "    except OSError as error:",
+        ),
     ],
     ("viz/server.py", "test/viz/test_server.py"): [
         ("page: a client that never reads stays", '"timeout": patience}', '"timeout": None}'),

@@ -408,9 +408,9 @@ def find_config(
     known = {} if os.sep in name else config_files(kind, folder)
     if name in known:
         return known[name]
-    if (Path(name) / _part(kind)).is_file():
+    if name and (Path(name) / _part(kind)).is_file():
         return Path(name) / _part(kind)
-    if Path(name).is_dir():
+    if name and Path(name).is_dir():
         raise ConfigError(f"the folder {name} has no {_part(kind)}; docs/extending.md says what a robot's folder holds")
     if name.endswith((".yaml", ".yml")) or os.sep in name:
         raise ConfigError(f"no such configuration file: {name}")

@@ -85,6 +85,7 @@ STATUSES = {
     "left/momentum_observer: momentum": "estimators",
     "driver: samples": "driver",
     "left/mpc": "mpc",
+    "recorder": "recorder",
     "ur_robot_driver: controller": None,
     "controller_manager: estimator_broadcaster": None,
 }

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contact_estimation.commands.inputs import (
+    RECORDED,
     add_recording_arguments,
     add_robot_argument,
     check_profile_out,
+    load_robot,
     names_settings_file,
     open_for,
     write_yaml,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recording_arguments(parser, nargs="+", wrench=False)
-    add_robot_argument(parser)
+    add_robot_argument(parser, required=False, default=RECORDED)
     add = parser.add_argument
     text = "sensor set whose torque unit and scale apply (default the one a recording names, else the robot's)"
     add("--sensors", metavar="NAME", help=text)
@@ -57,13 +59,13 @@ def run(args: argparse.Namespace) -> int:
     from contact_estimation.fit.calibration.outcome import calibration, intervals
     from contact_estimation.fit.calibration.validation import cross_validate, shrinkage
     from contact_estimation.identify.verdict import DOUBTFUL, GOOD, Verdict
-    from contact_estimation.robot import load_arm
+    from contact_estimation.io.survey import survey
     from contact_estimation.settings import replace, to_mapping
 
     given = {"identify": args.identify, "cutoff": args.cutoff}
     changes = {name: value for name, value in given.items() if value is not None}
     settings = replace(CalibrationSettings(), "command line", **changes)
-    robot = load_arm(args.robot, args.tool)
+    robot = load_robot(args, args.recordings)
     check_profile_out(robot, args.out, args.recordings)
     arm, recordings = _with_total_torque(robot, args)
     found = identify(arm, recordings, settings)
@@ -80,12 +82,14 @@ def run(args: argparse.Namespace) -> int:
         "calibration": to_mapping(result),
         "intervals": intervals(found),
         "condition": found.condition,
+        "force_missing": [survey(recording).force_missing for recording in recordings],
         "correlation_time": found.correlation_time,
         "out": args.out and str(args.out),
         "validation": [{"source": p.source, "rigid": p.rigid, "calibrated": p.calibrated} for p in predictions],
         "residual_ratio": ratio,
     }
-    code = emit_verdict(args, data, verdict, _text(arm, result, predictions, ratio))
+    text = "\n".join([_text(arm, result, predictions, ratio), *_unchecked(recordings)])
+    code = emit_verdict(args, data, verdict, text)
     if args.out:
         use = f"; use it with --robot {args.out}" if args.out.is_dir() else ""
         print(f"written to {args.out}{use}", file=sys.stderr)
@@ -144,6 +148,15 @@ def _write(
         write_yaml(folder / "actuators.yaml", to_mapping(actuators), command)
     values.parent.mkdir(parents=True, exist_ok=True)
     values.write_text(as_yaml(robot, result, found, header))
+
+
+def _unchecked(recordings: list[Recording]) -> Iterator[str]:
+    """Say of which recordings the force sensor does not show that the motion was free, and for how long."""
+    from contact_estimation.io.survey import missing_words, survey
+
+    for recording in recordings:
+        if share := survey(recording).force_missing:
+            yield f"{recording.source}: the measured force is {missing_words(share)}; no contact is seen then"
 
 
 _COLUMNS = ("viscous", "coulomb", "presliding", "bias", "torque_scale")

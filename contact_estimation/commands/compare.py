@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from contact_estimation.commands.inputs import (
+    RECORDED,
     add_observers_argument,
     add_recording_arguments,
     add_robot_argument,
+    load_robot,
     open_for,
 )
-from contact_estimation.commands.output import check_output_file, command_line, emit, observer_progress, text_table
+from contact_estimation.commands.output import (
+    check_output_file,
+    command_line,
+    emit,
+    observer_progress,
+    tell_invalid,
+    text_table,
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recording_arguments(parser)
-    add_robot_argument(parser)
+    add_robot_argument(parser, required=False, default=RECORDED)
     add_observers_argument(parser)
     add = parser.add_argument
     add("--sensors", metavar="NAME", help="sensor set (default the recording's, else the observer's or robot's)")
@@ -28,25 +38,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay, compare, report."""
     from contact_estimation.codegen import show_progress
-    from contact_estimation.evaluation.scoring import evaluate_recording, make_logs, open_streams, write_report
-    from contact_estimation.robot import load_arm
+    from contact_estimation.evaluation.scoring import (
+        evaluate_recording,
+        make_logs,
+        open_streams,
+        survey_for,
+        write_report,
+    )
+    from contact_estimation.io.survey import missing_words
     from contact_estimation.viz.summary import summary_table
 
     check_output_file(args.out, [args.recording])
     show_progress()
-    arm = load_arm(args.robot, args.tool)
+    arm = load_robot(args, [args.recording])
     recording = open_for(arm, args)
     streams = open_streams(arm, args.observers, args.sensors or recording.head.sensors)
+    duration, problems, missing = survey_for(recording, streams.values())
     logs = make_logs(recording, streams) if args.out is not None else {}
     sinks = {name: [log.append] for name, log in logs.items()}
     found = evaluate_recording(arm, recording, streams, observer_progress(len(recording)), sinks=sinks)
     if args.out is not None:
         write_report(args.out, found, logs, f"Observers on {args.recording.name}", command_line(args))
-    source, duration = recording.head.source, next(iter(found.scores.values())).duration
+    source = recording.head.source
     figures = {name: scores.figures() for name, scores in found.scores.items()}
-    about = {"source": source, "samples": len(recording), "duration_s": duration}
+    about = {"source": source, "samples": len(recording), "duration_s": duration, "problems": problems}
     label = found.reference.label if found.reference else None
     result = {"recording": about, "robot": arm.name, "reference": label, "observers": figures}
-    lines = [f"{source}: reference {label or 'none'}", text_table(*summary_table(figures))]
+    nothing = f"none, the measured force is {missing_words(missing)}" if missing else "none"
+    compared = found.reference.description if found.reference else nothing
+    lines = [f"{source}: reference {compared}", text_table(*summary_table(figures))]
     emit(args, result | {"report": args.out and str(args.out)}, "\n".join(lines + [str(args.out)] * bool(args.out)))
+    invalid = tell_invalid({name: scores.reasons.counts() for name, scores in found.scores.items()})
+    for told in [*problems, *([invalid] if invalid else [])]:
+        print(f"contact-estimation compare: warning: {told}", file=sys.stderr)
     return 0

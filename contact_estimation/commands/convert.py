@@ -37,16 +37,16 @@ def run(args: argparse.Namespace) -> int:
 
         arm = load_arm(args.robot, args.tool)
     from contact_estimation.io.recovery import whole_bag
-    from contact_estimation.io.survey import survey
+    from contact_estimation.io.survey import missing_words, survey
 
     with whole_bag(args.recording) as (source, lost):
         recording = open_for(arm, args, source)
     path, head = write_recording(args.output, recording, arm, args.storage), recording.head
     parts = ["q", "dq", "tau"] + ["wrench"] * (head.wrench_tcp is not None)
     parts += [f"truth {name}" for name in head.truth]
-    duration, problems = survey(recording)
-    if lost >= 0:
-        problems = [f"{args.recording} was cut off; {lost} bytes behind its last complete record are lost", *problems]
+    duration, problems, missing = survey(recording)
+    problems = [*([lost] if lost else []), *recording.notes, *problems]
+    problems += [f"the measured force is {missing_words(missing)}"] if missing else []
     result = {
         "output": str(path),
         "samples": len(recording),

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, write_yaml
+from contact_estimation.commands.inputs import (
+    RECORDED,
+    add_recording_arguments,
+    add_robot_argument,
+    load_robot,
+    open_for,
+    write_yaml,
+)
 from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import Progress, check_output_file, command_line, emit
 from contact_estimation.contact.law import LAW_GROUPS
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recording_arguments(parser)
-    add_robot_argument(parser)
+    add_robot_argument(parser, required=False, default=RECORDED)
     add = parser.add_argument
     text = "a further recording of the same contact (unbiased objective; repeatable)"
     add("--also", type=Path, action="append", default=[], metavar="RECORDING", help=text)
@@ -92,14 +99,13 @@ def run(args: argparse.Namespace) -> int:
     """Fit and write the configuration."""
     from contact_estimation.filters.registry import robot_for
     from contact_estimation.filters.settings import load_sensor_settings
-    from contact_estimation.robot import load_arm
     from contact_estimation.settings import from_mapping, to_mapping
 
     paper = args.objective == "paper"
     args.passes = args.passes if args.passes is not None else 2 if paper else 4
     check_output_file(args.out, [args.recording, *args.also])
     settings = _start_settings(args, paper)
-    arm = robot_for(load_arm(args.robot, args.tool), settings)
+    arm = robot_for(load_robot(args, [args.recording, *args.also]), settings)
     recordings = [open_for(arm, args, path).read() for path in (args.recording, *args.also)]
     sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
     mapping = to_mapping(settings)

@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from contact_estimation.robot import Arm
 
 
+#: What :func:`load_robot` takes without ``--robot``, for the help.
+RECORDED = "the robot and tool that the recording names"
+
+
 def add_robot_argument(parser: argparse.ArgumentParser, required: bool = True, default: str = "") -> None:
     """Declare ``--robot`` and ``--tool``, whose values :func:`~contact_estimation.robot.load_arm` takes.
 
     Args:
         parser: of the verb.
         required: whether the verb needs it.
-        default: what the verb takes without it, for the help.
+        default: what the verb takes without it, for the help; :data:`RECORDED` where :func:`load_robot` loads it.
     """
     text = "robot: a name in config/robots, or a profile of your own"
     parser.add_argument("--robot", required=required, help=text + (f" (default {default})" if default else ""))
@@ -95,6 +99,31 @@ def executor_of(args: argparse.Namespace, tasks: int) -> Executor:
     from contact_estimation.jobs import open_executor
 
     return open_executor(0 if args.workers is None and tasks == 1 else args.workers, args.cluster)
+
+
+def load_robot(args: argparse.Namespace, recordings: Sequence[Path]) -> Arm:
+    """Load the robot of ``--robot``, or without it the one that the recordings name, with the tool they name.
+
+    Args:
+        args: of a verb with :func:`add_robot_argument`; its ``robot`` and ``tool`` become the names that are loaded.
+        recordings: which the verb reads.
+
+    Raises:
+        RecordingError: ``--robot`` is absent and no recording names a robot, or they name different ones.
+        ConfigError: there is no robot or tool of that name, or its files have an error.
+    """
+    from contact_estimation.io.open import recorded_arm
+    from contact_estimation.robot import load_arm
+
+    if args.robot is not None:
+        return load_arm(args.robot, args.tool)
+    choices = {"joint_states": args.joint_states, "wrench": getattr(args, "wrench", None), "rate": args.rate}
+    args.robot, args.tool = recorded_arm(recordings, args.tool, **choices)
+    try:
+        return load_arm(args.robot, args.tool)
+    except ConfigError as error:
+        where = ", ".join(map(str, recordings))
+        raise ConfigError(f"{where} names its robot: {error} --robot and --tool choose others.") from error
 
 
 def open_for(arm: Arm | None, args: argparse.Namespace, path: Path | None = None) -> NpzFile | BagFile:

@@ -7,7 +7,14 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
-from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, ekf_settings, open_for
+from contact_estimation.commands.inputs import (
+    RECORDED,
+    add_recording_arguments,
+    add_robot_argument,
+    ekf_settings,
+    load_robot,
+    open_for,
+)
 from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import emit, text_table
 from contact_estimation.contact.law import LAW_GROUPS
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recording_arguments(parser, nargs="?", wrench=False)
-    add_robot_argument(parser)
+    add_robot_argument(parser, required=False, default=RECORDED)
     text = "joint positions to look at instead of a recording"
     parser.add_argument("--posture", type=float, nargs="+", metavar="RAD", help=text)
     text = "how far the posture presses into each contact (default 1e-3)"
@@ -37,15 +44,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look and print."""
     from contact_estimation.filters.registry import robot_for
-    from contact_estimation.robot import load_arm
 
     if (args.recording is None) == (args.posture is None):
         raise ConfigError("give a RECORDING or --posture, one of them")
+    if args.posture is not None and args.robot is None:
+        raise ConfigError("--posture needs the robot: give --robot, a name in config/robots or a profile of your own")
     check_number("--depth", args.depth, "m", above=0, most=1)
     if not all(map(math.isfinite, args.posture or ())):
         raise ConfigError(f"--posture must hold finite joint positions [rad], found {' '.join(map(str, args.posture))}")
     settings = ekf_settings(args.config, "observability")
-    arm = robot_for(load_arm(args.robot, args.tool), settings)
+    arm = robot_for(load_robot(args, [args.recording]), settings)
     seen = (_along if args.posture is None else _at_posture)(arm, settings, args)
     emit(args, _result(seen), _text(seen))
     return 0

@@ -9,7 +9,8 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +121,21 @@ def check_output_file(path: Path | None, recordings: Sequence[Path], option: str
     for recording in filter(Path.exists, recordings if path.exists() else ()):
         if path.samefile(recording) or recording.resolve() in path.resolve().parents:
             raise ConfigError(f"{option} {path} would replace the recording {recording}; name another file")
+
+
+def tell_invalid(reasons: Mapping[str, Counter[str]]) -> str:
+    """Say how many estimates of whom are invalid and why; empty where all are valid.
+
+    Args:
+        reasons: observer -> how often its estimates were invalid for which reason.
+    """
+    return "; ".join(
+        f"{name}: {found.total()} estimates are invalid ("
+        + "; ".join(f"{count} x {reason}" for reason, count in found.most_common(3))
+        + ")"
+        for name, found in reasons.items()
+        if found
+    )
 
 
 class Progress:

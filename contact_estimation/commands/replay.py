@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for
+from contact_estimation.commands.inputs import (
+    RECORDED,
+    add_recording_arguments,
+    add_robot_argument,
+    load_robot,
+    open_for,
+)
 from contact_estimation.commands.output import (
     check_output_file,
     command_line,
     emit,
     observer_progress,
     prepare_folder,
+    tell_invalid,
     text_table,
 )
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.plugins import DEFAULT_OBSERVER
 
 if TYPE_CHECKING:
+    from contact_estimation.evaluation.scoring import Evaluated
     from contact_estimation.filters.stream import SampleStream
     from contact_estimation.io.estimate_file import EstimateFile
     from contact_estimation.io.recording import Samples
@@ -39,7 +45,7 @@ _MOST_INVALID = 0.5
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recording_arguments(parser)
-    add_robot_argument(parser)
+    add_robot_argument(parser, required=False, default=RECORDED)
     add = parser.add_argument
     text = f"observer: a name in config/observers; repeatable (default {DEFAULT_OBSERVER})"
     add("--observer", action="append", default=[], metavar="NAME", help=text)
@@ -60,13 +66,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay and report."""
     from contact_estimation.codegen import show_progress
-    from contact_estimation.evaluation.scoring import evaluate_recording, make_logs, open_streams, timed, write_report
-    from contact_estimation.robot import load_arm
+    from contact_estimation.evaluation.scoring import (
+        evaluate_recording,
+        make_logs,
+        open_streams,
+        survey_for,
+        timed,
+        write_report,
+    )
 
     show_progress()
     seconds: dict[str, float] = {}
     with timed(seconds, "open"):
-        arm = load_arm(args.robot, args.tool)
+        arm = load_robot(args, [args.recording])
     with timed(seconds, "read"):
         recording = open_for(arm, args)
         samples = recording if args.report is None else recording.read()  # a report shows all of them
@@ -74,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     with timed(seconds, "open"):
         observers = [*args.observer, *map(str, args.config)] or [DEFAULT_OBSERVER]
         streams = open_streams(arm, observers, args.sensors or head.sensors)
-    duration, problems = _survey(samples, list(streams.values()))
+    duration, problems, _ = survey_for(samples, streams.values())
     if problems and not args.keep_going:
         raise RecordingError(
             f"{head.source}: {'; '.join(problems)}. Mend the recording, or replay it all the "
@@ -90,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     found = evaluate_recording(arm, samples, streams, observer_progress(len(samples)), seconds, sinks)
     invalid = {name: scores.reasons.counts() for name, scores in found.scores.items()}
     figures = {name: scores.figures() for name, scores in found.scores.items()}
-    reasons = _tell_invalid(invalid)
+    reasons = tell_invalid(invalid)
     if not args.keep_going and any(
         _refused(stream, invalid[name].total(), len(samples)) for name, stream in streams.items()
     ):
@@ -112,34 +124,15 @@ def run(args: argparse.Namespace) -> int:
             for name, stream in streams.items()
         },
     } | ({"report": report} if report else {})
-    emit(args, result, _text(about, figures, report, exports))
+    emit(args, result, _text(about, found, figures, report, exports))
     if reasons:
         print(f"contact-estimation replay: {reasons}", file=sys.stderr)
     return 0
 
 
-def _survey(samples: Samples, streams: list[SampleStream]) -> tuple[float, list[str]]:
-    """Return the duration of a recording [s], and what of its times some stream does not take."""
-    from contact_estimation.io.survey import survey
-
-    sensors = [stream.sensors for stream in streams]
-    return survey(samples, min(s.max_gap for s in sensors), min(s.longest_period for s in sensors))
-
-
 def _refused(stream: SampleStream, invalid: int, samples: int) -> bool:
     """Whether the estimates are not worth writing: bad samples, a diverged observer, or hardly a valid one."""
     return any(stream.counters[name] for name in (*_BAD, "diverged")) or invalid > _MOST_INVALID * samples
-
-
-def _tell_invalid(reasons: Mapping[str, Counter[str]]) -> str:
-    """Say how many estimates of whom are invalid and why; empty where all are valid."""
-    return "; ".join(
-        f"{name}: {found.total()} estimates are invalid ("
-        + "; ".join(f"{count} x {reason}" for reason, count in found.most_common(3))
-        + ")"
-        for name, found in reasons.items()
-        if found
-    )
 
 
 def _files(path: Path | None, observers: list[str]) -> dict[str, EstimateFile]:
@@ -162,11 +155,14 @@ def _export(files: dict[str, EstimateFile], recording: Samples) -> list[str]:
         raise RecordingError(f"{names} cannot be written ({error.strerror}); choose another --export") from error
 
 
-def _text(about: dict[str, Any], figures: dict[str, dict[str, Any]], report: str, exports: list[str]) -> str:
+def _text(
+    about: dict[str, Any], found: Evaluated, figures: dict[str, dict[str, Any]], report: str, exports: list[str]
+) -> str:
     from contact_estimation.viz.summary import summary_table
 
     lines = [
         f"{about['source']}: {about['samples']} samples, {about['duration_s']:.1f} s",
+        *([f"reference {found.reference.description}"] if found.reference and found.reference.missing else []),
         text_table(*summary_table(figures)),
         *(f"{name}: model and data disagree: {words}" for name, own in figures.items() for words in own["mismatch"]),
         *([f"report: {report}"] if report else []),

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contact_estimation.commands.inputs import (
+    RECORDED,
     add_recording_arguments,
     add_robot_argument,
     check_profile_out,
+    load_robot,
     names_settings_file,
     open_for,
     write_yaml,
@@ -34,7 +36,7 @@ _HELD_OUT = {"given": "noise before", "own": "tuned on it", "other": "tuned on t
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recording_arguments(parser, nargs="+", wrench=False)
-    add_robot_argument(parser)
+    add_robot_argument(parser, required=False, default=RECORDED)
     add = parser.add_argument
     text = "observer whose noise is tuned, of kind contact_imm or ekf (default contact_imm)"
     add("--config", default=DEFAULT_OBSERVER, help=text)
@@ -61,10 +63,9 @@ def run(args: argparse.Namespace) -> int:
     from contact_estimation.fit.tuning import tune
     from contact_estimation.fit.tuning_doubts import judge
     from contact_estimation.identify.verdict import DOUBTFUL, FAILED, GOOD, Verdict
-    from contact_estimation.robot import load_arm
 
     check_number("--evaluations", args.evaluations, least=1)
-    robot = load_arm(args.robot, args.tool)
+    robot = load_robot(args, args.recordings)
     check_profile_out(robot, args.out, args.recordings)
     folder = robot.settings.folder
     settings = load_observer_settings(args.config, folder)

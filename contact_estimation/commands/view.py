@@ -9,7 +9,13 @@ import threading
 import webbrowser
 from pathlib import Path
 
-from contact_estimation.commands.inputs import add_recording_arguments, add_tool_argument, open_for
+from contact_estimation.commands.inputs import (
+    RECORDED,
+    add_recording_arguments,
+    add_robot_argument,
+    load_robot,
+    open_for,
+)
 from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import Progress, check_output_file, emit
 from contact_estimation.exceptions import ConfigError, RecordingError
@@ -21,9 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_recording_arguments(parser, nargs="?")
     add = parser.add_argument
     add("--live", action="store_true", help="follow the estimators on the ROS graph instead of a recording")
-    text = "robot: a name in config/robots, or a profile of your own (--live: default ur16e)"
-    add("--robot", help=text)
-    add_tool_argument(parser)
+    add_robot_argument(parser, required=False, default=f"{RECORDED}; --live: ur16e")
     text = f"observer, or its YAML file; repeatable, the page switches between them (default {DEFAULT_OBSERVER})"
     add("--observer", action="append", default=[], metavar="NAME", help=text)
     add("--sensors", metavar="NAME", help="sensor set (default the recording's, else the observer's or robot's)")
@@ -36,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
     """Make the page, then write or serve it."""
     if args.live:
         return _live(args)
-    if args.recording is None or args.robot is None:
-        raise RecordingError("view takes RECORDING with --robot ROBOT, or --live for the estimators on the ROS graph")
+    if args.recording is None:
+        raise RecordingError("view takes a RECORDING, or --live for the estimators on the ROS graph")
     check_output_file(args.out, [args.recording])
     check_number("--port", args.port, least=0, most=65535)
     page = _page(args)
@@ -67,12 +71,11 @@ def _page(args: argparse.Namespace) -> str:
     from contact_estimation.io.replay import estimates, fitting_blocks
     from contact_estimation.io.row_file import BLOCK
     from contact_estimation.io.survey import survey
-    from contact_estimation.robot import load_arm
     from contact_estimation.viz.frames import RecordedFrames
     from contact_estimation.viz.player import recording_page
 
     show_progress()
-    arm = load_arm(args.robot, args.tool)
+    arm = load_robot(args, [args.recording])
     recording = open_for(arm, args)
     head, duration, shown = recording.head, max(survey(recording).duration, 0.0), {}
     for name in args.observer or [DEFAULT_OBSERVER]:

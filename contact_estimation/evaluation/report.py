@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contact_estimation.evaluation.rows import Row
-from contact_estimation.evaluation.tables import distribution_table, header, lines, values_of, worst_rows
+from contact_estimation.evaluation.tables import (
+    distribution_table,
+    header,
+    lines,
+    missing_references,
+    values_of,
+    worst_rows,
+)
 from contact_estimation.evaluation.task import Task, replay_again
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.jobs import Executor
@@ -69,6 +76,10 @@ def _page(rows: Sequence[Row], tasks: Sequence[Task], observers: Sequence[str], 
     if failed:
         page.heading("Errors")
         page.table(["recording", "error"], [[Path(row["recording"]).name, row["error"]] for row in failed])
+    if gaps := missing_references(rows):
+        page.heading("Gaps of the reference")
+        page.paragraph("These times are left out of the force errors.", note=True)
+        page.table(["recording"], [[line] for line in gaps])
     page.heading("All recordings")
     page.table(header(), lines(rows, observers))
     return page

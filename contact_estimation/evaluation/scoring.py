@@ -21,6 +21,7 @@ from contact_estimation.io.npz import NpzFile
 from contact_estimation.io.open import open_file
 from contact_estimation.io.recording import Recording, Samples
 from contact_estimation.io.replay import Sink, estimates, fitting_blocks
+from contact_estimation.io.survey import Survey, survey
 from contact_estimation.robot import Arm
 from contact_estimation.viz.reference import Reference, reference_of
 from contact_estimation.viz.scores import Scores
@@ -84,6 +85,20 @@ def open_streams(arm: Arm, observers: Iterable[str], sensors: str = "") -> dict[
             raise RecordingError(f"two observers are named '{stream.observer.name}'; rename one of the files")
         streams[stream.observer.name] = stream
     return streams
+
+
+def survey_for(recording: Samples, streams: Iterable[SampleStream]) -> Survey:
+    """Look through a recording for bad samples, and for times that one of the streams does not take.
+
+    Args:
+        recording: in memory or in a file.
+        streams: that it is replayed through.
+
+    Raises:
+        RecordingError: the file is damaged.
+    """
+    sensors = [stream.sensors for stream in streams]
+    return survey(recording, min(s.max_gap for s in sensors), min(s.longest_period for s in sensors))
 
 
 def evaluate_recording(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from contact_estimation.evaluation.rows import Row
+from contact_estimation.io.survey import missing_words
 from contact_estimation.viz.summary import figure_columns, summary_table
 
 #: Beside the median: shares of the recordings [%] that are no worse, and all headings.
@@ -82,6 +83,19 @@ def _badness(figures: dict[str, Any]) -> tuple[bool, float]:
         if force.get(part):
             return True, float(force[part]["rmse_z"])
     return False, 1.0 - figures["valid"] / figures["samples"]
+
+
+def missing_references(rows: Sequence[Row]) -> list[str]:
+    """Say of which recordings the reference is missing for some of the time, and for how much.
+
+    Args:
+        rows: one per recording.
+    """
+    return [
+        f"{Path(row['recording']).name}: the reference is {missing_words(share)}"
+        for row in rows
+        if (share := row.get("reference_missing", 0.0))
+    ]
 
 
 def header() -> list[str]:

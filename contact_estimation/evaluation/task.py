@@ -15,7 +15,7 @@ from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.io.export import EstimateLog
-from contact_estimation.io.open import open_file, robot_of
+from contact_estimation.io.open import recorded_arm
 from contact_estimation.io.recording import Samples
 from contact_estimation.io.replay import replay
 from contact_estimation.io.survey import Survey, survey
@@ -105,7 +105,8 @@ def evaluate(task: Task) -> dict[str, Any]:
     """Do a task.
 
     Returns:
-        ``about`` (robot, samples, duration [s], label of the reference) and ``observers``, name -> figures of
+        ``about`` (robot, samples, duration [s], label of the reference, share of samples without it) and ``observers``,
+        name -> figures of
         :meth:`~contact_estimation.viz.scores.Scores.figures` and the stream's counters. A recording that failed has
         ``error`` instead, an observer that failed has figures ``error``.
     """
@@ -123,7 +124,8 @@ def evaluate(task: Task) -> dict[str, Any]:
             observers[observer] = score(recording, stream, reference).figures() | {"counters": dict(stream.counters)}
         except ContactEstimationError as error:
             observers[observer] = {"error": str(error)}
-    return {"about": about | {"reference": reference.label if reference else None}, "observers": observers}
+    compared = {"reference": reference.label, "reference_missing": reference.missing} if reference else {}
+    return {"about": about | {"reference": None} | compared, "observers": observers}
 
 
 def replay_again(task: Task) -> tuple[dict[str, EstimateLog], Reference | None]:
@@ -141,11 +143,10 @@ def replay_again(task: Task) -> tuple[dict[str, EstimateLog], Reference | None]:
 def _open(task: Task) -> tuple[Arm, Samples]:
     """Open the recording with its robot."""
     options = task.options
-    robot = options.robot or robot_of(task.path)
+    robot, tool = options.robot, options.tool
     if not robot:
-        open_file(task.path, rate=options.rate)  # a damaged one says so
-        raise RecordingError(f"{task.path} does not tell its robot; name it with --robot")
-    arm = _keep((robot, options.tool, task.files), lambda: load_arm(robot, options.tool))
+        robot, tool = recorded_arm([task.path], tool, rate=options.rate)
+    arm = _keep((robot, tool, task.files), lambda: load_arm(robot, tool))
     return arm, open_for_arm(arm, task.path, options.joint_states, options.wrench, options.rate)
 
 
@@ -159,7 +160,7 @@ def _stream(
 ) -> SampleStream:
     """Give an observer's stream at its start, for a recording that it may be fed with."""
     sensors = task.options.sensors or recording.head.sensors or None
-    key = (arm.name, arm.settings.folder, task.options.tool, observer, sensors, task.files)
+    key = (arm.name, arm.settings.folder, arm.settings.tool, observer, sensors, task.files)
     stream = _keep(key, lambda: open_stream(arm, observer, sensors))
     problems = surveyed(stream.sensors.max_gap, stream.sensors.longest_period).problems
     if problems and not task.options.keep_going:

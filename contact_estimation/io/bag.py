@@ -14,6 +14,7 @@ from rosbags.typesys.store import Typestore
 
 from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.io.recording import Recording, TcpRotation, given_names
+from contact_estimation.io.recovery import journals
 from contact_estimation.io.row_file import BLOCK
 from contact_estimation.io.topic_buffer import TopicBuffer
 from contact_estimation.io.topics import (
@@ -38,7 +39,7 @@ class _Topics(NamedTuple):
         joint_states: can be chosen.
         wrench: can be chosen.
         truth: name in ``Recording.truth`` -> topic, of those that a bag may have.
-        wrench_zero: the sensor's reading in free space.
+        wrench_zero: the sensor's reading in free space; "" where the bag has none.
     """
 
     joint_states: str
@@ -52,7 +53,8 @@ class _Topics(NamedTuple):
         space = _namespace(joint_states)
         measured = wrench or next((topic for topic in (space + WRENCH_TOPIC, WRENCH_TOPIC) if topic in types), None)
         truth = {name: space + topic for name, (topic, _) in TRUTH_TOPICS.items() if space + topic in types}
-        return cls(joint_states, measured, truth, space + WRENCH_ZERO_TOPIC)
+        zero = space + WRENCH_ZERO_TOPIC
+        return cls(joint_states, measured, truth, zero if zero in types else "")
 
 
 class BagFile:
@@ -73,6 +75,12 @@ class BagFile:
     Raises:
         RecordingError: the bag is empty, truncated or no bag; a topic is absent (those there are, are listed), of
             another type or empty; joints are missing.
+
+    Topics without a message are taken for absent, as a recorder leaves them of publishers that said nothing.
+
+    Attributes:
+        head: the first sample.
+        notes: what was left out, a sentence each.
     """
 
     def __init__(
@@ -86,10 +94,16 @@ class BagFile:
     ) -> None:
         self._path, typestore = Path(path), get_typestore(Stores.ROS2_JAZZY)
         joint_names = given_names(joint_names)
+        for file in self._path.glob("*.db3") if self._path.is_dir() else (self._path,):
+            if left := journals(file):
+                raise RecordingError(
+                    f"{file}: its recorder did not close it, {left[0].name} beside it holds a part; "
+                    f"'contact-estimation convert {self._path} OUTPUT' puts the two together"
+                )
         try:
             with Reader(self._path) as reader:
                 types = {connection.topic: connection.msgtype for connection in reader.connections}
-                topics = _Topics.of(types, _joint_states_topic(self._path, types, joint_states), wrench)
+                topics = _topics(self._path, reader, types, joint_states, wrench)
                 buffers = _buffers(self._path, types, typestore, joint_names, topics)
                 wanted = [connection for connection in reader.connections if connection.topic in buffers]
                 adders = {connection.topic: buffers[connection.topic].add for connection in wanted}
@@ -103,6 +117,7 @@ class BagFile:
             Exception
         ) as error:  # a damaged file makes rosbags raise nearly anything: its own, struct's, apsw's, zstd's
             raise RecordingError(_unreadable(self._path, error)) from error
+        self.notes = tuple(buffer.left_out for buffer in buffers.values() if buffer.left_out)
         self._topics, self._joint_names = topics, buffers[topics.joint_states].joint_names
         self._rotation = self._turns(buffers, base_frame, rotation)
         if not any(stamps.any() for stamps in self._rows[topics.joint_states].stamps.blocks()):
@@ -167,17 +182,19 @@ def read_bag(path: Path | str, joint_names: Iterable[str] | None = None, **choic
     return BagFile(path, joint_names, **choices).read()
 
 
-def robot_of_bag(path: Path | str) -> str:
-    """Return the name of the robot a bag tells, "" where it does not or cannot be read.
+def words_of_bag(path: Path | str, *topics: str) -> tuple[str, ...]:
+    """Return names a bag tells, "" where it does not or cannot be read.
 
     Args:
         path: of the bag.
+        topics: that carry them, such as :data:`~contact_estimation.io.topics.ROBOT_TOPIC`.
     """
     try:
         with Reader(path) as reader:
-            return _texts(reader, get_typestore(Stores.ROS2_JAZZY)).get(ROBOT_TOPIC, "")
+            told = _texts(reader, get_typestore(Stores.ROS2_JAZZY))
     except Exception:  # a damaged file raises nearly anything; reading it tells what is wrong
-        return ""
+        told = {}
+    return tuple(told.get(topic, "") for topic in topics)
 
 
 def _texts(reader: Reader, typestore: Typestore) -> dict[str, str]:
@@ -185,6 +202,14 @@ def _texts(reader: Reader, typestore: Typestore) -> dict[str, str]:
     told = [c for c in reader.connections if c.topic in (SENSORS_TOPIC, ROBOT_TOPIC, TOOL_TOPIC) and c.msgtype == TEXT]
     messages = reader.messages(told) if told and reader.message_count else ()
     return {c.topic: str(typestore.deserialize_cdr(raw, TEXT).data) for c, _, raw in messages}  # type: ignore[attr-defined]
+
+
+def _topics(path: Path, reader: Reader, types: dict[str, str], joint_states: str | None, wrench: str | None) -> _Topics:
+    """Choose the topics among those with messages; among all, where none of them carries joint states."""
+    spoken = {c.topic for c in reader.connections if c.msgcount}
+    said = {topic: kind for topic, kind in types.items() if topic in spoken}
+    said = said if JOINT_STATE in said.values() else types
+    return _Topics.of(said, _joint_states_topic(path, said, joint_states), wrench)
 
 
 def _joint_states_topic(path: Path, types: dict[str, str], asked: str | None) -> str:
@@ -218,7 +243,7 @@ def _buffers(
     """Make the buffers to fill, by topic."""
     kinds = {topics.joint_states: JOINT_STATE} | ({topics.wrench: WRENCH} if topics.wrench else {})
     kinds |= {topic: TRUTH_TOPICS[name][1] for name, topic in topics.truth.items()}
-    kinds |= {topics.wrench_zero: WRENCH} if topics.wrench_zero in types else {}
+    kinds |= {topics.wrench_zero: WRENCH} if topics.wrench_zero else {}
     for topic, kind in kinds.items():
         _require(path, types, topic, kind)
     fields = {topics.joint_states: ("position", "velocity", "effort")}
@@ -254,6 +279,6 @@ def _unreadable(path: Path, error: Exception) -> str:
         )
     return (
         f"{path}: the bag cannot be read ({type(error).__name__}: {error}); it is truncated or damaged. "
-        f"'contact-estimation convert {path} OUTPUT' recovers what a cut-off .mcap holds, "
-        "'sqlite3 FILE .recover' a .db3."
+        f"'contact-estimation convert {path} OUTPUT' recovers what a cut-off file holds, "
+        "'sqlite3 FILE .recover' a damaged .db3."
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contact_estimation.exceptions import RecordingError
-from contact_estimation.io.npz import NpzFile, robot_of_npz
+from contact_estimation.io.npz import NpzFile, words_of_npz
 from contact_estimation.io.recording import Recording, TcpRotation
+from contact_estimation.io.topics import ROBOT_TOPIC, TOOL_TOPIC
 
 if TYPE_CHECKING:
     from contact_estimation.io.bag import BagFile
@@ -74,20 +75,62 @@ def open_file(
     return BagFile(path, joint_names, joint_states, wrench, base_frame, rotation)
 
 
-def robot_of(path: Path) -> str:
-    """Return the name of the robot a recording tells, without reading its samples.
+class RecordedArm(NamedTuple):
+    """What recordings tell of the arm they were made with.
+
+    Attributes:
+        robot: name of the robot (config/robots).
+        tool: name of the tool (config/tools) behind its flange; "" where they do not tell.
+    """
+
+    robot: str
+    tool: str
+
+
+def recorded_arm(paths: Sequence[Path], tool: str = "", **choices: Any) -> RecordedArm:
+    """Return the arm that recordings name, without reading their samples.
 
     Args:
-        path: of the recording.
+        paths: at least one recording; those that name no robot are taken to be of the robot that the others name.
+        tool: taken instead of what the recordings name; "" takes theirs.
+        choices: as :func:`open_file` takes them, for a recording that names no robot.
 
-    Returns:
-        The name; "" where the recording does not tell it, or cannot be read: :func:`open_recording` says why.
+    Raises:
+        RecordingError: none names a robot, a recording that does not cannot be read, or they name different arms.
     """
-    if path.is_file() and path.suffix == ".npz":
-        return robot_of_npz(path)
-    from contact_estimation.io.bag import robot_of_bag
+    told = {path: _told(path) for path in paths}
+    named = {path: arm._replace(tool=tool or arm.tool) for path, arm in told.items() if arm.robot}
+    for path in told.keys() - named.keys():
+        open_file(path, **choices)  # a damaged one says so
+    if not named:
+        names = ", ".join(map(str, paths))
+        raise RecordingError(
+            f"{names}: names no robot; give it with --robot. 'contact-estimation convert RECORDING OUTPUT --robot "
+            "ROBOT' writes the name into a recording."
+        )
+    first, arm = next(iter(named.items()))
+    for path, other in named.items():
+        if other != arm:
+            raise RecordingError(
+                f"{first} was made with {_shown(arm)}, {path} with {_shown(other)}; give recordings of one arm, or "
+                "say with --robot and --tool what all of them are read as"
+            )
+    if Path(arm.robot).name != arm.robot:  # a file from elsewhere chooses no files of this machine
+        raise RecordingError(f"{first} names its robot '{arm.robot}', expected a name without a path; give --robot")
+    return arm
 
-    return robot_of_bag(path)
+
+def _told(path: Path) -> RecordedArm:
+    """Return the names a recording tells, "" where it does not or cannot be read."""
+    if path.is_file() and path.suffix == ".npz":
+        return RecordedArm(*words_of_npz(path, "robot", "tool"))
+    from contact_estimation.io.bag import words_of_bag
+
+    return RecordedArm(*words_of_bag(path, ROBOT_TOPIC, TOOL_TOPIC))
+
+
+def _shown(arm: RecordedArm) -> str:
+    return f"robot '{arm.robot}'" + (f" and tool '{arm.tool}'" if arm.tool else "")
 
 
 def kind_of(path: Path) -> str:

@@ -106,6 +106,11 @@ class Recording:
         if self.wrench_tcp is not None:
             values["wrench_tcp"] = self._shaped("wrench_tcp", self.wrench_tcp, (count, 6))
         values["wrench_zero"] = self._shaped("wrench_zero", self.wrench_zero, (6,))
+        if not np.isfinite(values["wrench_zero"]).all():
+            raise RecordingError(
+                f"{self.source}: the force sensor's reading in free space holds NaN or infinite numbers; give what it "
+                "reads there, or leave it out"
+            )
         truth = {}
         for name, value in self.truth.items():
             if name not in TRUTH_COLUMNS:

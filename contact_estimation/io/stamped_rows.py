@@ -8,6 +8,9 @@ import numpy as np
 
 from contact_estimation.io.row_file import RowFile
 
+#: [s] Values are interpolated over at most this time: one period of the 5 Hz at which a reference is low-passed.
+LONGEST_BRIDGE = 0.2
+
 
 class StampedRows:
     """Stamps (m,) int64 [ns] and values (m, columns), kept in temporary files.
@@ -47,7 +50,8 @@ class StampedRows:
         """Return the values at ``stamps`` (k,), which are the rows from ``begin`` on of what they belong to.
 
         Returns:
-            (k, columns): the own rows there where the stamps agree, else interpolated, NaN outside their time.
+            (k, columns): the own rows there where the stamps agree, else interpolated; NaN outside
+            their time and in gaps longer than :data:`LONGEST_BRIDGE`.
         """
         rows = slice(begin, begin + len(stamps))
         if np.array_equal(self.stamps[rows], stamps):
@@ -67,4 +71,9 @@ class StampedRows:
         rows = slice(self._begins[first][1], self._begins[last][1] + 1 if last < len(self._begins) else len(self))
         origin = self._begins[0][0]  # float64 holds a difference of stamps to the nanosecond, an absolute stamp not
         t, t_there = (stamps - origin) * 1e-9, (self.stamps[rows] - origin) * 1e-9
-        return np.stack([np.interp(t, t_there, c, left=np.nan, right=np.nan) for c in self.values[rows].T], axis=1)
+        found = np.stack([np.interp(t, t_there, c, left=np.nan, right=np.nan) for c in self.values[rows].T], axis=1)
+        after = np.searchsorted(t_there, t)  # of an own stamp itself, which no gap can make unknown
+        inside = (after > 0) & (after < len(t_there)) & (t_there[np.minimum(after, len(t_there) - 1)] != t)
+        gap = t_there[np.minimum(after, len(t_there) - 1)] - t_there[np.maximum(after - 1, 0)]
+        found[inside & (gap > LONGEST_BRIDGE)] = np.nan
+        return found

@@ -18,10 +18,21 @@ class Survey(NamedTuple):
     Attributes:
         duration: time from the first to the last stamp [s].
         problems: one sentence per kind of bad sample, with the place of the first one.
+        force_missing: share of the samples without a measured force (NaN in it); 0 without a sensor.
     """
 
     duration: float
     problems: list[str]
+    force_missing: float
+
+
+def missing_words(share: float) -> str:
+    """Say for which share of the time something is missing; never as 0 %, which would say that it is not.
+
+    Args:
+        share: above 0.
+    """
+    return f"missing (NaN) for {max(100.0 * share, 0.01):.3g} % of the time"
 
 
 def survey(recording: Samples, max_gap: float = float("inf"), longest_period: float = float("inf")) -> Survey:
@@ -35,7 +46,7 @@ def survey(recording: Samples, max_gap: float = float("inf"), longest_period: fl
     Raises:
         RecordingError: the file is damaged.
     """
-    found, row, longest, first, last, medians = _Found(), 0, 0, 0, None, []
+    found, row, longest, first, last, medians, missing = _Found(), 0, 0, 0, None, [], 0
     for block in recording.blocks():
         for name in ("q", "dq", "tau"):
             bad = ~np.isfinite(getattr(block, name))
@@ -45,6 +56,7 @@ def survey(recording: Samples, max_gap: float = float("inf"), longest_period: fl
         if block.wrench_tcp is not None:
             rows = np.flatnonzero(np.isinf(block.wrench_tcp).any(axis=1))
             found.add("{} measured wrenches are infinite", rows, row, block)
+            missing += np.count_nonzero(np.isnan(block.wrench_tcp[:, :3]).any(axis=1))
         stamps = block.stamps_ns
         first, before = (int(stamps[0]), stamps[:1]) if last is None else (first, last)
         steps = np.diff(stamps, prepend=before)  # of the first sample of all: 0, and no step
@@ -60,7 +72,7 @@ def survey(recording: Samples, max_gap: float = float("inf"), longest_period: fl
     end, step = first if last is None else int(last[0]), float(np.median(medians)) if medians else 0.0
     gaps_end = f", longest {longest / 1e9:.3g} s" + (_unit_question(step) if step > max_gap else "")
     seldom = [slow_rate(step, longest_period)] if longest_period < step <= max_gap else []
-    return Survey(float(end - first) / 1e9, found.sentences(gaps_end) + seldom)
+    return Survey(float(end - first) / 1e9, found.sentences(gaps_end) + seldom, missing / max(row, 1))
 
 
 def _unit_question(step: float) -> str:

@@ -29,7 +29,8 @@ class TopicBuffer:
     """Collect one topic: ``add`` takes serialised messages, ``finish`` gives the rows.
 
     A buffer of JointState messages keeps the ``fields`` asked for. A message that lists none of the joints belongs to
-    another publisher of the topic and is left out; one that lists some of them is an error.
+    another publisher of the topic and is left out; one that lists some of them is an error, as are those of two arms
+    behind different prefixes.
 
     Args:
         typestore: of rosbags; decodes what has no constant layout.
@@ -60,6 +61,8 @@ class TopicBuffer:
         self._pending: list[bytes] = []
         self._rows: StampedRows | None = None
         self._strangers: dict[str, None] = {}
+        self._prefix: str | None = None  # in front of the joints in all messages
+        self._left_out = 0
 
     def add(self, raw: bytes) -> None:
         """Take a message.
@@ -83,6 +86,13 @@ class TopicBuffer:
                 joint_columns(self._strangers, self.joint_names, self._where)
             raise RecordingError(f"{self._where}: holds no message; record it while the arm runs.")
         return self._rows
+
+    @property
+    def left_out(self) -> str:
+        """Say how many messages list none of the joints, and which they list; "" where there are none."""
+        if not self._left_out:
+            return ""
+        return f"{self._where}: {self._left_out} messages of other joints are left out: {', '.join(self._strangers)}"
 
     def _keep(self, stamps: np.ndarray, values: np.ndarray) -> None:
         if self._rows is None:
@@ -113,6 +123,7 @@ class TopicBuffer:
             message: Any = self._typestore.deserialize_cdr(raw, self._msgtype)
             if self._joints and not self._is_ours(message.name):
                 self._strangers.update(dict.fromkeys(message.name))
+                self._left_out += 1
                 continue
             self._note_frame(message.header.frame_id)
             stamps.append(message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec)
@@ -126,7 +137,15 @@ class TopicBuffer:
 
     def _is_ours(self, names: Sequence[str]) -> bool:
         self.joint_names = self.joint_names or tuple(names)
-        return bool(joint_prefixes(names, self.joint_names))
+        prefixes = joint_prefixes(names, self.joint_names)
+        if len(prefixes) == 1:
+            self._prefix = prefixes[0] if self._prefix is None else self._prefix
+            if prefixes[0] != self._prefix:
+                raise RecordingError(
+                    f"{self._where}: the joints of several arms are there, behind '{self._prefix}' and "
+                    f"'{prefixes[0]}'; record one arm, or each on a topic of its own"
+                )
+        return bool(prefixes)
 
     def _column(self, fields: dict[str, np.ndarray], names: Sequence[str]) -> np.ndarray:
         columns = joint_columns(names, self.joint_names, self._where)

@@ -62,7 +62,7 @@ class Driver(ManagedNode):
         self._thread: threading.Thread | None = None
         self._pacer: Pacer | None = None
         self._broken = ""  # why the thread that reads samples has ended
-        self._active, self._failure = False, ContactEstimationError("")
+        self._active, self._failure, self._made = False, ContactEstimationError(""), False
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         self._commanded = self.create_lifecycle_publisher(PoseStamped, "~/equilibrium_pose", qos.COMMANDS)
         self._impedance = self.create_lifecycle_publisher(WrenchStamped, "~/impedance", qos.LATCHED)
@@ -80,6 +80,7 @@ class Driver(ManagedNode):
         parameters.accept_changes(self, RobotDriverParameters, set())
         if s.configure_at_start and self.trigger_configure() is not TransitionCallbackReturn.SUCCESS:
             raise self._failure
+        self._made = True
 
     # -- lifecycle -------------------------------------------------------------------------------------------
 
@@ -98,7 +99,8 @@ class Driver(ManagedNode):
                 self._pacer = start_pacer(self, self.backend, self._deliver, self._settings, self._publisher.drain)
         except ContactEstimationError as error:
             self._failure = error
-            self.get_logger().error(f"cannot configure: {error}")
+            if self._made:  # else it ends the node, which prints it
+                self.get_logger().error(f"cannot configure: {error}")
             return TransitionCallbackReturn.FAILURE
         return super().on_configure(state)
 

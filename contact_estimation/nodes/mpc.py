@@ -27,7 +27,7 @@ from contact_estimation.control.sequence import SequenceController, make_task_co
 from contact_estimation.control.task_clock import TaskClock
 from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.msg import ContactEstimate, MpcPrediction
-from contact_estimation.robot import load_arm
+from contact_estimation.robot import load_arm, load_robot_settings
 from contact_estimation.ros import convert, mpc_outputs, parameters, qos
 from contact_estimation.ros.drawing import DrawingThread, marker_array
 from contact_estimation.ros.estimate_topic import EstimateTopic
@@ -39,6 +39,7 @@ from contact_estimation.ros.serialized import decode
 from contact_estimation.ros.staleness import EstimateRule
 from contact_estimation.ros.steady_timer import steady_timer
 from contact_estimation.ros.wrist_sensor import WristSensor
+from contact_estimation.settings import find_config
 from contact_estimation.viz.prediction import prediction_shapes
 
 #: Longest wait until the subscribers have the last equilibrium.
@@ -57,7 +58,9 @@ class Mpc(ManagedNode):
 
     def __init__(self) -> None:
         super().__init__("mpc", automatically_declare_parameters_from_overrides=True)
-        self.settings = parameters.declare(self, MpcParameters)
+        s = self.settings = parameters.declare(self, MpcParameters)
+        load_robot_settings(s.robot, s.tool)  # these parameters are fixed: a wrong name stays wrong
+        find_config("tasks", s.task)
         self._controller: ContactController | None = None
         self._rule: Any = None  # an EstimateRule, once configured
         self._latest: bytes | None = None  # the newest ContactEstimate, serialised

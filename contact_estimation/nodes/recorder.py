@@ -2,74 +2,64 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 from rclpy.validate_topic_name import validate_topic_name
-from rosbags.rosbag2 import StoragePlugin, Writer
-from rosbags.typesys.store import Typestore
 
-from contact_estimation.exceptions import ConfigError
+from contact_estimation.exceptions import ConfigError, RecordingError
+from contact_estimation.io.growing_bag import GrowingBag
 from contact_estimation.msg import ContactEstimate
-from contact_estimation.ros import parameters, qos
+from contact_estimation.ros import convert, parameters, qos
 from contact_estimation.ros.bag_types import typestore
 from contact_estimation.ros.estimate_topic import EstimateTopic
 from contact_estimation.ros.executor import run
+from contact_estimation.ros.frames import status_name
 from contact_estimation.ros.node_settings import RecorderParameters
+from contact_estimation.ros.steady_timer import steady_timer
 
-#: [s] Period of flushing to the file system.
-FLUSH_PERIOD = 0.5
+#: [s] Periods of flushing to the file system and of the diagnostics.
+FLUSH_PERIOD, REPORT_PERIOD = 0.5, 1.0
+#: [s] The diagnostics warn where the disk lasts no longer.
+_SHORT = 300.0
 
 
 class Recorder(Node):
     """Writes serialised messages as they arrive.
 
     The bag is complete when the node was stopped by a signal. Killed, it leaves what was flushed twice a second, which
-    ``contact-estimation convert`` reads.
+    ``contact-estimation convert`` reads. On a full disk the node drops what comes, says so in its diagnostics until it
+    is stopped, and then gives exit code 2: its end would end a launch, with the estimators.
     """
 
     def __init__(self) -> None:
         super().__init__("recorder", automatically_declare_parameters_from_overrides=True)
         settings = parameters.declare(self, RecorderParameters)
         parameters.accept_changes(self, RecorderParameters, set())
-        path = Path(settings.bag)
-        if path.exists():
-            raise ConfigError(f"parameter 'bag': {path} exists already; name a folder that does not, or delete it")
         topics = [self._parse(entry) for entry in settings.topics]
-        self._writer = Writer(path, version=9, storage_plugin=StoragePlugin.MCAP)
         try:
-            self._writer.open()
-        except OSError as error:
-            raise ConfigError(
-                f"parameter 'bag': {path} cannot be made ({error.strerror}); name a folder where you may write"
-            ) from error
-        self.count, self._last_ns, self.exit_code, self.finished = 0, 0, 0, False
-        self.create_timer(FLUSH_PERIOD, self._flush)
+            self._bag = GrowingBag(Path(settings.bag), typestore())
+        except RecordingError as error:
+            raise ConfigError(f"parameter 'bag': {error}") from error
+        self._last_ns, self.exit_code = 0, 0
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
+        steady_timer(self, FLUSH_PERIOD, self._flush)
+        steady_timer(self, REPORT_PERIOD, self._report)
         self._profile = qos.COMPLETE if settings.complete else qos.RECORDER
-        store = typestore()
         for topic, type_name, cls in topics:
-            self._record(topic, type_name, cls, store)
-        self.get_logger().info(f"recording {len(topics)} topics to {path}")
+            self._record(topic, type_name, cls)
+        self.get_logger().info(f"recording {len(topics)} topics to {self._bag.path}")
 
-    def _record(self, topic: str, type_name: str, cls: Any, store: Typestore) -> None:
-        connection = None  # made with the first message: the bag lists no topic without one
-
+    def _record(self, topic: str, type_name: str, cls: Any) -> None:
         def write(raw: bytes) -> None:
-            nonlocal connection
             # Never backwards, even if the clock steps: a bag without an index is read in the order of its messages.
             self._last_ns = max(self._last_ns, time.time_ns())
-            try:
-                connection = connection or self._writer.add_connection(topic, type_name, typestore=store)
-                self._writer.write(connection, self._last_ns, raw)
-            except OSError as error:
-                self._end(error)
-            else:
-                self.count += 1
+            self._bag.write(topic, type_name, self._last_ns, raw)
 
         def write_other(raw: bytes) -> None:
             write(raw)
@@ -98,35 +88,41 @@ class Recorder(Node):
             ) from error
 
     def _flush(self) -> None:
-        storage: Any = self._writer.storage
-        try:
-            if storage.chunk.bio.tell():
-                storage.close_chunk()
-            storage.bio.flush()
-        except OSError as error:
-            self._end(error)
-
-    def _end(self, error: OSError) -> None:
-        """End the node where the bag cannot be written, as on a full disk."""
-        if not self.exit_code:
+        self._bag.flush()
+        if self._bag.problem and not self.exit_code:
             self.exit_code = 2
-            self.get_logger().error(f"{self._writer.path} cannot be written ({error.strerror}): recording ends")
-            self.finished = True
+            self.get_logger().error(self._bag.problem)
+            self._report()
+
+    def _report(self) -> None:
+        """Say how much is written, and whether the disk takes more."""
+        level, message, left = DiagnosticStatus.OK, "recording", self._bag.seconds_left()
+        if self._bag.problem:
+            level, message = DiagnosticStatus.ERROR, self._bag.problem
+        elif left < _SHORT:
+            level, message = DiagnosticStatus.WARN, f"the disk is full in {left:.0f} s: make room, or end the recording"
+        values = {
+            "bag": str(self._bag.path),
+            "messages": str(self._bag.flushed),
+            "size [MB]": f"{1e-6 * self._bag.size:.1f}",
+            "disk lasts [s]": f"{left:.0f}",
+        }
+        status = DiagnosticStatus(
+            level=level,
+            name=status_name(self),
+            message=message,
+            values=[KeyValue(key=key, value=value) for key, value in values.items()],
+        )
+        head = convert.header(self.get_clock().now().nanoseconds, "")
+        self._diagnostics.publish(DiagnosticArray(header=head, status=[status]))
 
     def close(self) -> None:
         """Finish the bag."""
-        try:
-            self._writer.close()
-        except OSError as error:
+        self._bag.close()
+        if self._bag.problem:
             self.exit_code = 2
-            with contextlib.suppress(OSError):
-                self._writer.abort()
-            print(
-                f"error: {self._writer.path} is cut off ({error.strerror}); contact-estimation convert recovers it",
-                file=sys.stderr,
-                flush=True,
-            )
-        print(f"{self.count} messages recorded", flush=True)  # the logger publishes too, and ROS is shut down by now
+            print(f"error: {self._bag.problem}", file=sys.stderr, flush=True)
+        print(f"{self._bag.flushed} messages recorded", flush=True)  # the logger publishes too, and ROS is shut down
 
 
 def main(args: list[str] | None = None) -> int:

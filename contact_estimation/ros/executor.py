@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import re
 import signal
 import sys
 import threading
@@ -23,13 +24,15 @@ from rclpy.experimental.events_executor import EventsExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from contact_estimation.exceptions import ContactEstimationError
+from contact_estimation.exceptions import ConfigError, ContactEstimationError
 from contact_estimation.ros import network, realtime
 
 #: [s] How long a thread may keep the interpreter while another one, as that of the samples, waits; Python has 5 ms.
 _SWITCH_INTERVAL = 1e-4
 #: [s] Ctrl-C in a terminal comes twice, from the terminal and from the launch; a later signal is meant as a second one.
 _SECOND_SIGNAL = 1.0
+#: Part of what rclpy raises where a parameter is an empty list.
+_EMPTY_LIST = "PARAMETER_NOT_SET"
 #: [s] Wait between the end of a node and the end of its DDS participant. If both end at once, other participants may
 #: process the two in the wrong order, and keep the node's name in the graph. The wait is made of turns. A turn that
 #: ends late shows a machine too busy for the others, and does not count. The last number bounds the whole wait.
@@ -74,22 +77,27 @@ class Interrupts:
 def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     """Initialise ROS, make the node, spin until a signal or shutdown, tidy up; returns the exit code.
 
-    The node may have a ``close()`` (stop threads, close files), called before it is destroyed, an ``exit_code``, and
+    The node may have a ``close()`` (stop threads, close files), called before it is destroyed, an ``exit_code``, which
+    is read after that, and
     ``finished``, which ends it: shutting ROS down would leave its name in the graph of others.
     An error raised on purpose (bad parameter, unusable recording) is printed without a traceback and gives 2.
     """
     interrupts = Interrupts()
+    nodes: list[Node] = []
     with interrupts.installed():
-        return _run(make_node, args, interrupts)
+        code = _run(make_node, args, interrupts, nodes)
+    return code or next((getattr(node, "exit_code", 0) for node in nodes), 0)
 
 
-def _run(make_node: Callable[[], Node], args: list[str] | None, interrupts: Interrupts) -> int:
+def _run(make_node: Callable[[], Node], args: list[str] | None, interrupts: Interrupts, nodes: list[Node]) -> int:
+    """Do what :func:`run` does; ``nodes`` gets the node once it is made. Its own exit code is not looked at."""
     node = None
     try:
         interrupts.starting = True
         with network.loopback_by_default(rclpy.get_rmw_implementation_identifier()):
-            rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+            _init(args, interrupts)
             node = make_node()
+        nodes.append(node)
         interrupts.starting = False
         if node.has_parameter("realtime"):
             for line in realtime.apply(realtime.parse(node.get_parameter("realtime").value)):
@@ -99,25 +107,26 @@ def _run(make_node: Callable[[], Node], args: list[str] | None, interrupts: Inte
         gc.freeze()
         sys.setswitchinterval(_SWITCH_INTERVAL)
         spin(node, interrupts)
-        return getattr(node, "exit_code", 0)
+        return 0
     except ContactEstimationError as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        _let_go(error)
-        return 2
+        return _refuse(error, str(error))
     except NameValidationException as error:
-        print(f"error: {error}\ncorrect the parameter or the remapping that has this name", file=sys.stderr, flush=True)
-        _let_go(error)
-        return 2
+        told = " ".join(str(error).split()).removesuffix(" ^")
+        return _refuse(error, f"{told}; correct the parameter or the remapping that has this name")
     except KeyboardInterrupt as stopped:
         _let_go(stopped)
         return 0
     except ExternalShutdownException:
         return 0
-    except Exception:
+    except Exception as error:
+        if _EMPTY_LIST in str(error):
+            return _refuse(
+                error, "a parameter is an empty list, of which ROS knows no type: give it entries, or leave it out"
+            )
         # An import in C replaces a KeyboardInterrupt by an error of its own. Or the node shut ROS down during a call.
         if rclpy.ok() and not (interrupts.starting and interrupts.stop):
             raise
-        return getattr(node, "exit_code", 0)
+        return 0
     finally:
         interrupts.starting = False
         if node is not None:
@@ -126,6 +135,28 @@ def _run(make_node: Callable[[], Node], args: list[str] | None, interrupts: Inte
         if rclpy.ok():
             _say_farewell()
             rclpy.try_shutdown()
+
+
+def _init(args: list[str] | None, interrupts: Interrupts) -> None:
+    """Initialise ROS, and leave the signals alone.
+
+    Raises:
+        ConfigError: the ROS arguments, or a file of parameters, cannot be read.
+    """
+    try:
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    except RuntimeError as error:  # an RCLError
+        if interrupts.stop:
+            raise
+        told = re.sub(r", at \S+:\d+", "", str(error)).removeprefix("failed to initialize rcl: ")
+        raise ConfigError(f"{told}: correct the arguments behind --ros-args, or that file") from error
+
+
+def _refuse(error: Exception, told: str) -> int:
+    """Say in one line why the node does not start, and give its exit code."""
+    print(f"error: {told}", file=sys.stderr, flush=True)
+    _let_go(error)
+    return 2
 
 
 def _let_go(error: BaseException) -> None:

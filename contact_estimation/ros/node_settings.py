@@ -11,6 +11,10 @@ from contact_estimation.plugins import DEFAULT_OBSERVER
 from contact_estimation.settings import key, non_negative, parse_yaml, positive
 
 
+def _port(value: float) -> str | None:
+    return None if 0 <= value <= 65535 else "must be from 0 to 65535"
+
+
 @dataclass(frozen=True, kw_only=True)
 class RobotParameters:
     """Parameters of every node of an arm."""
@@ -185,7 +189,7 @@ class ViewerParameters(RobotParameters):
         doc="topics of the estimates that the page switches between",
     )
     frame_rate: float = key(30.0, unit="Hz", check=positive, doc="frames per second of every page")
-    port: int = key(0, check=non_negative, doc="port of the page on 127.0.0.1; 0: a free one")
+    port: int = key(0, check=_port, doc="port of the page on 127.0.0.1; 0: a free one")
     browser: bool = key(False, doc="open the page in the browser")
 
 

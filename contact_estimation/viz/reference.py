@@ -11,6 +11,7 @@ import numpy as np
 
 from contact_estimation.io.recording import Recording, Samples
 from contact_estimation.io.row_file import BLOCK, RowFile, Rows
+from contact_estimation.io.survey import missing_words
 
 #: In contact: the reference force, low-passed at 5 Hz, exceeds the first [N]; free: below the other. Of a truth it is
 #: the norm; of a sensor the component along the TCP's z, because gravity turns into the others with the tool.
@@ -40,6 +41,7 @@ class Reference:
         stiff: (N,) bool, where what is in contact has a stiffness: not where a force of the simulation pushes.
         stiffness: [N/m] in contact, NaN where none is known.
         stiffness_label: where the stiffness comes from.
+        missing: share of the samples without a reference force (NaN in it); they are neither contact nor free.
     """
 
     label: str
@@ -49,6 +51,12 @@ class Reference:
     stiff: Rows
     stiffness: float
     stiffness_label: str
+    missing: float
+
+    @property
+    def description(self) -> str:
+        """The label, and for which share of the time the reference is missing."""
+        return self.label + (f", {missing_words(self.missing)}" if self.missing else "")
 
 
 def reference_of(recording: Samples, tcp_poses: TcpPoses | None = None) -> Reference | None:
@@ -73,9 +81,11 @@ def reference_of(recording: Samples, tcp_poses: TcpPoses | None = None) -> Refer
     largest = max(float(part.max()) for part in push.blocks()) if simulated else math.inf
     share = min(largest / (2.0 * CONTACT_FORCE), 1.0) if largest > 1.0 else 1.0
     contact, free, stiff, norms, slope = RowFile(bool), RowFile(bool), RowFile(bool), [], _Slope()
+    missing = 0
     for block, size in zip(recording.blocks(), push.blocks()):
         force = _force(block)
         known = np.isfinite(force).all(axis=1)
+        missing += np.count_nonzero(~known)
         closed = known & (size > share * CONTACT_FORCE)
         contact.append(closed)
         free.append(known & (size < share * FREE_FORCE) & _links_are_free(block))
@@ -92,7 +102,8 @@ def reference_of(recording: Samples, tcp_poses: TcpPoses | None = None) -> Refer
         stiffness, label = float(np.median(np.concatenate(norms))), "truth"
     elif slope.count > _MIN_CONTACT:
         stiffness, label = -slope.along_mean_force(), "measured, least squares in contact"
-    return Reference("truth" if simulated else "measured", push.force, contact, free, stiff, stiffness, label)
+    name, share = "truth" if simulated else "measured", missing / len(push.force)
+    return Reference(name, push.force, contact, free, stiff, stiffness, label, share)
 
 
 def _force(block: Recording) -> np.ndarray:
@@ -109,7 +120,10 @@ def _links_are_free(block: Recording) -> np.ndarray:
 
 
 class _Push:
-    """Norm of the force's last axes above their ``zero`` [N], low-passed; ``force`` (N, 3) is the recording's."""
+    """Norm of the force's last axes above their ``zero`` [N], low-passed; ``force`` (N, 3) is the recording's.
+
+    Where the force is NaN it is interpolated: a 0 there would end a contact in the samples beside it.
+    """
 
     def __init__(self, recording: Samples, zero: np.ndarray) -> None:
         self.force, self.known, self._zero, periods = RowFile(tail=(3,)), False, zero, []
@@ -133,8 +147,7 @@ class _Push:
         return _low_pass(self._raw(slice(first, end + margin)), self._period)[begin - first : end - first]
 
     def _raw(self, rows: slice) -> np.ndarray:
-        force: np.ndarray = np.nan_to_num(self.force[rows][:, -len(self._zero) :] - self._zero)
-        return force
+        return _bridged(self.force[rows][:, -len(self._zero) :] - self._zero)
 
 
 class _Slope:
@@ -162,6 +175,19 @@ class _Slope:
             [np.outer(position, position), np.outer(position, force)]
         )
         return float(normal @ common @ normal / (normal @ spread @ normal))
+
+
+def _bridged(values: np.ndarray) -> np.ndarray:
+    """Interpolate the columns of ``values`` (N, axes) over NaN; before and behind all known values the nearest holds.
+
+    A column without a known value becomes 0.
+    """
+    rows, found = np.arange(len(values)), np.zeros(values.shape)
+    for column, filled in zip(values.T, found.T):
+        known = np.isfinite(column)
+        if known.any():
+            filled[:] = np.interp(rows, rows[known], column[known])
+    return found
 
 
 def _low_pass(values: np.ndarray, period: float) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 
 from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.recording import Recording
+from contact_estimation.io.survey import missing_words
 from contact_estimation.robot import Arm
 from contact_estimation.viz import plots
 from contact_estimation.viz.html import Page
@@ -190,8 +191,9 @@ def _explain(reference: Reference | None) -> str:
     way, links = ("", ", and no link is pushed") if truth else ("along the TCP's z ", "")
     known = reference.stiffness_label
     stiffness = f" Stiffness is compared with {reference.stiffness:.0f} N/m ({known})." if known else ""
+    gaps = f" The reference is {missing_words(reference.missing)}; it is left out." if reference.missing else ""
     return (
         f"Force columns are RMS errors against {source}. In contact: it pushes {way}with more than "
         f"{CONTACT_FORCE:g} N; free: with less than {FREE_FORCE:g} N{links}. Stiffness is the median in contact; "
-        f"settled: time from the first contact until it stays within 20 %.{stiffness}"
+        f"settled: time from the first contact until it stays within 20 %.{stiffness}{gaps}"
     )

@@ -97,7 +97,8 @@ class Scores:
         Returns:
             samples, valid; ``mismatch``: lines of :meth:`mismatches`; ``step_us`` (p50, p99); ``mode_changes``, how
             often the committed mode of valid estimates changed, where there are modes; with a reference ``force`` (RMSE
-            and bias [N] of the TCP's z and xy, in contact and free) and ``stiffness`` [N/m]: median in contact,
+            and bias [N] of the TCP's z and xy, in contact and free; ``missing``: share of the samples without a
+            reference, which are left out) and ``stiffness`` [N/m]: median in contact,
             relative error of the median, seconds from the first contact until the estimate stays within 20 % for half a
             second (None: never). Parts that cannot be told are None.
         """
@@ -108,7 +109,7 @@ class Scores:
         if len(steps):
             found["step_us"] = {"p50": float(np.median(steps)), "p99": float(np.percentile(steps, 99))}
         if self._reference is not None:
-            found["force"] = {"reference": self._reference.label}
+            found["force"] = {"reference": self._reference.label, "missing": self._reference.missing}
             found["force"] |= {name: _force_figures(*sums) for name, sums in self._errors.items()}
             found["stiffness"] = self._stiffness_figures(self._reference.stiffness)
         return found

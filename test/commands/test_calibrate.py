@@ -1,6 +1,7 @@
 """``contact-estimation calibrate``, ``observability``, ``tune`` and ``fit --objective unbiased`` on the command
 line."""
 
+import dataclasses
 import json
 import re
 import warnings
@@ -44,6 +45,22 @@ def test_calibrate_prints_one_object_and_writes_what_loads(arm, files, tmp_path,
     assert max(data["residual_ratio"]) < 0.3
     low, high = (np.array(data["intervals"]["coulomb"][end]) for end in ("low", "high"))
     assert (low < high).all()
+
+
+def test_a_force_that_was_not_measured_is_told(arm, tmp_path, capsys):
+    """NaN is not 0 N: there the sensor does not show free motion. What it did measure still shows a contact."""
+    recording, words = free_motion(arm, seconds=20), ["--robot", "ur16e", "--sensors", "joint_torque"]
+    wrench = np.zeros((len(recording), 6))
+    wrench[: len(wrench) // 4, 0] = np.nan
+    file = str(write_npz(tmp_path / "gap.npz", dataclasses.replace(recording, wrench_tcp=wrench)))
+    assert main(["calibrate", file, *words, "--no-validation"]) == 0
+    assert f"{file}: the measured force is missing (NaN) for 25 % of the time" in capsys.readouterr().out
+    assert main(["calibrate", file, *words, "--no-validation", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["force_missing"] == [0.25]
+    wrench[100, 2] = -90.0  # beside a NaN
+    file = str(write_npz(tmp_path / "press.npz", dataclasses.replace(recording, wrench_tcp=wrench)))
+    assert main(["calibrate", file, *words, "--no-validation"]) == 2
+    assert "the force sensor reads 90 N" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("robot", ["a folder without actuators", "a lone file"])

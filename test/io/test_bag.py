@@ -11,11 +11,11 @@ from rosbags.typesys import Stores, get_typestore
 from shared import shared_file
 
 from contact_estimation.exceptions import RecordingError
-from contact_estimation.io.bag import read_bag
+from contact_estimation.io.bag import BagFile, read_bag
 from contact_estimation.io.bag_writer import STORAGE, write_bag
 from contact_estimation.io.npz import read_npz, write_npz
 from contact_estimation.io.open import open_recording
-from contact_estimation.io.topics import JOINT_STATE, POINT, TRUTH_TOPICS, WRENCH, WRENCH_TOPIC
+from contact_estimation.io.topics import JOINT_STATE, POINT, TRUTH_TOPICS, WRENCH, WRENCH_TOPIC, WRENCH_ZERO_TOPIC
 
 STORE = get_typestore(Stores.ROS2_JAZZY)
 
@@ -193,6 +193,36 @@ def test_joints_of_two_arms_in_one_message_are_told(tmp_path):
         bag.joints("/joint_states", 1, ["left_a", "left_b", "right_a", "right_b"], [1, 2, 3, 4])
     with pytest.raises(RecordingError, match=r"joints of several arms are there, behind 'left_', 'right_'"):
         read_bag(tmp_path / "bag", ("a", "b"))
+
+
+def test_two_arms_on_one_topic_are_told(tmp_path):
+    """Each message has one arm: their samples would alternate in the recording of one."""
+    with Bag(tmp_path / "bag") as bag:
+        bag.topic("/joint_states", JOINT_STATE)
+        for k in range(10):
+            for arm in ("left_", "right_"):
+                bag.joints("/joint_states", k + 1, [arm + "a", arm + "b"], [1, 2])
+    with pytest.raises(RecordingError, match=r"joints of several arms are there, behind 'left_' and 'right_'"):
+        read_bag(tmp_path / "bag", ("a", "b"))
+    recording = BagFile(tmp_path / "bag")  # without a robot the first message names the joints
+    assert recording.head.joint_names == ("left_a", "left_b") and len(recording) == 10
+    assert (
+        len(recording.notes) == 1 and "10 messages of other joints are left out: right_a, right_b" in recording.notes[0]
+    )
+
+
+def test_topics_without_a_message_are_taken_for_absent(tmp_path, storage):
+    """A recorder lists topics whose publishers said nothing, such as a sensor that is not there."""
+    silent = {"/franka/joint_states": JOINT_STATE, WRENCH_TOPIC: WRENCH, "/left/joint_states": JOINT_STATE}
+    silent |= {TRUTH_TOPICS["wrench_tcp"][0]: WRENCH, WRENCH_ZERO_TOPIC: WRENCH}
+    with Bag(tmp_path / "bag", storage) as bag:
+        for topic, kind in (silent | {"/joint_states": JOINT_STATE}).items():
+            bag.topic(topic, kind)
+        bag.joints("/joint_states", 1, ["a"], [1])
+    recording = read_bag(tmp_path / "bag", ("a",))
+    assert recording.q.tolist() == [[1]] and recording.wrench_tcp is None and not recording.truth
+    with pytest.raises(RecordingError, match=r"wrench: holds no message"):
+        read_bag(tmp_path / "bag", ("a",), wrench=WRENCH_TOPIC)
 
 
 def slow_wrench(bag, frame):

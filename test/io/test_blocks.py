@@ -87,6 +87,14 @@ def test_rows_at_other_stamps_are_interpolated_wherever_they_lie():
         np.testing.assert_array_equal(rows.at(there[order[100:200]], 100), values[order[100:200]])
 
 
+def test_a_topic_that_paused_is_not_known_in_its_pause():
+    there = StampedRows(1)
+    stamps = np.concatenate([np.arange(0, 50), np.arange(100, 150)]) * 10_000_000  # a pause of 0.51 s
+    there.append(stamps, np.arange(100.0)[:, None])
+    found = there.at(np.array([0, 490, 495, 700, 995, 1000, 1005, 1490, 1495]) * 1_000_000, 0)[:, 0]
+    np.testing.assert_allclose(found, [0.0, 49.0, np.nan, np.nan, np.nan, 50.0, 50.5, 99.0, np.nan])
+
+
 def test_memory_does_not_grow_with_the_recording(tmp_path):
     """Ten blocks take what two take, to survey, score and write them again; all samples of ten take four megabytes."""
     peaks = []

@@ -131,3 +131,23 @@ def test_transposed_arrays_are_called_so(saved, arrays, names):
         RecordingError, match=r"q has shape \(3, 50\), expected \(samples, joints\): transpose q, dq and"
     ):
         read_npz(saved(**arrays), names)
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"t": 1.7e18 + 2e6 * np.arange(50)}, r"is it in nanoseconds\? .*stamps_ns"),
+        ({"t": 1.7e12 + 2 * np.arange(50)}, "is it in milliseconds"),
+        ({"t": (1.7e9 + np.arange(50) / 500).astype(np.float32)}, r"t is float32, .* only to 1e\+02 s; .*float64"),
+        ({"stamps_ns": 1.7e9 + np.arange(50) / 500}, "whole nanoseconds.* for seconds give"),
+        ({"joint_names": np.array([*JOINTS, "gripper"])}, r"joint_names has 4 names .*q has 3 columns"),
+    ],
+)
+def test_times_and_names_that_do_not_fit_say_how_to_mend_them(saved, arrays, change, said):
+    with pytest.raises(RecordingError, match=said):
+        read_npz(saved(**arrays | {"joint_names": np.array(JOINTS)} | change))
+
+
+def test_seconds_from_zero_may_be_float32(saved, arrays):
+    recording = read_npz(saved(**arrays | {"t": arrays["t"].astype(np.float32)}), JOINTS)
+    assert recording.duration == pytest.approx(49 / 500, rel=1e-6)

@@ -132,3 +132,10 @@ def test_stamps_in_seconds_are_refused():
     ):
         dataclasses.replace(small_recording(), stamps_ns=1.0 + 0.002 * np.arange(300))
     assert dataclasses.replace(small_recording(), stamps_ns=2e6 * np.arange(300)).period == 0.002
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_zero_of_the_force_sensor_that_is_no_number_is_refused(bad):
+    """It would make every force of the recording unknown."""
+    with pytest.raises(RecordingError, match=r"reading in free space holds NaN.*leave it out"):
+        small_recording(wrench_zero=np.array([0.0, bad, 0.0, 0.0, 0.0, 0.0]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 import threading
 
@@ -61,6 +63,18 @@ def test_a_finished_node_leaves_while_ros_still_tells_others():
     assert told == [True] and not rclpy.ok()
 
 
+def test_what_goes_wrong_while_a_node_closes_is_its_exit_code():
+    """As a recording whose end does not fit on the disk."""
+
+    class Closing(Node):
+        finished, exit_code = True, 0
+
+        def close(self):
+            self.exit_code = 2
+
+    assert run(lambda: Closing("closing"), []) == 2
+
+
 class Broken(ManagedNode):
     """A node whose start fails, as where a robot does not answer."""
 
@@ -81,3 +95,26 @@ def test_a_node_whose_start_fails_leaves_before_its_participant(monkeypatch, cap
     monkeypatch.setattr(executor, "_say_farewell", look)
     assert run(Broken, []) == 2
     assert gone == [True] and "it does not answer" in capsys.readouterr().err
+
+
+FILES = {"unclosed": b"/**:\n  ros__parameters:\n    robot: [unclosed\n", "latin": b"/**: \xff\n", "absent": None}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_parameters_that_cannot_be_read_end_a_node_with_an_error(name, tmp_path, capsys):
+    """ROS itself only logs it."""
+    file = tmp_path / f"{name}.yaml"
+    if FILES[name] is not None:
+        file.write_bytes(FILES[name])
+    assert run(lambda: Node("unread"), ["--ros-args", "--params-file", str(file)]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("error: Couldn't parse params file") and str(file) in said and ".c:" not in said
+
+
+def test_an_empty_list_is_told():
+    def make() -> Node:
+        return Node("empty", automatically_declare_parameters_from_overrides=True)
+
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        assert run(make, ["--ros-args", "-p", "topics:=[]"]) == 2
+    assert said.getvalue().startswith("error: a parameter is an empty list") and said.getvalue().count("\n") == 1

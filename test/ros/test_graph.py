@@ -26,7 +26,6 @@ from visualization_msgs.msg import MarkerArray
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.io.bag_writer import write_bag
 from contact_estimation.io.open import open_recording
-from contact_estimation.io.recovery import whole_bag
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, qos
 from contact_estimation.ros.processes import NodeProcess
@@ -390,75 +389,6 @@ def test_driver_and_estimator_in_one_process(graph, arm, tmp_path):
     assert len(states) > 100 and len(got) > 50
     for message in got:
         assert_close(convert.from_contact_estimate(message), expected[convert.stamp_ns(message.header.stamp)])
-
-
-def test_recorder_writes_a_bag_that_opens(graph, arm, tmp_path):
-    bag, copy = write_bag(tmp_path / "bag", samples.recording(arm, 100)), tmp_path / "copy"
-    with graph.start(
-        "recorder", {"bag": str(copy), "topics": ["/joint_states:sensor_msgs/msg/JointState"], "complete": True}
-    ) as recorder:
-        with graph.start("replay_driver", {"recording": str(bag), **WHOLE, "wait_for": ["recorder"]}) as driver:
-            assert driver.wait() == 0, driver.text()
-        assert recorder.stop() == 0, recorder.text()
-    one, other = open_recording(bag, arm.joint_names), open_recording(copy, arm.joint_names)
-    np.testing.assert_array_equal(one.stamps_ns, other.stamps_ns)
-    np.testing.assert_array_equal(one.tau, other.tau)
-
-
-@pytest.mark.parametrize(
-    "bag, topic, words",
-    [
-        ("/proc/bag", "/joint_states", "cannot be made (No such file or directory); name a folder"),
-        ("bag", "/joint states", "correct the parameter or the remapping"),
-    ],
-    ids=["folder", "topic"],
-)
-def test_a_recorder_that_cannot_begin_says_why(graph, tmp_path, bag, topic, words):
-    given = {"bag": str(tmp_path / bag), "topics": [f"{topic}:sensor_msgs/msg/JointState"]}
-    with graph.start("recorder", given) as recorder:
-        assert recorder.wait() == 2 and words in recorder.text() and "Traceback" not in recorder.text()
-    assert not (tmp_path / "bag").exists()
-
-
-def test_a_recorder_tells_that_two_estimators_share_a_topic(graph, tmp_path):
-    topic = "/twice/contact_estimate"
-    given = {"bag": str(tmp_path / "bag"), "topics": [f"{topic}:contact_estimation/msg/ContactEstimate"]}
-    publishers = [graph.node.create_publisher(ContactEstimate, topic, qos.SENSOR) for _ in range(2)]
-    with graph.start("recorder", given) as recorder:
-        graph.wait_for_subscriber(topic)
-        with graph.meanwhile(lambda: [publisher.publish(ContactEstimate()) for publisher in publishers], 0.01):
-            said = f"two estimators publish on {topic}, and the bag mixes their estimates"
-            assert graph.spin(lambda: said in recorder.text()), recorder.text()
-        assert recorder.stop() == 0, recorder.text()
-    for publisher in publishers:
-        graph.node.destroy_publisher(publisher)
-
-
-def test_a_killed_recorder_leaves_what_it_flushed(graph, arm, tmp_path):
-    bag, copy = write_bag(tmp_path / "bag", samples.recording(arm, 2000)), tmp_path / "copy"
-    with graph.start(
-        "recorder", {"bag": str(copy), "topics": ["/joint_states:sensor_msgs/msg/JointState"]}
-    ) as recorder:
-        graph.wait_for_subscriber(STATES)
-        with graph.start("replay_driver", {"recording": str(bag), "keep_stamps": True}) as driver:
-            written = copy / "copy.mcap"
-            assert graph.spin(lambda: written.exists() and written.stat().st_size > 100_000), driver.text()
-            recorder.process.kill()
-            recorder.process.wait()
-    with whole_bag(copy) as (path, lost):
-        saved = open_recording(path, arm.joint_names)
-    assert len(saved) > 100 and lost >= 0
-    whole = open_recording(bag, arm.joint_names)
-    row = whole.stamps_ns.tolist().index(saved.stamps_ns[-1])
-    np.testing.assert_array_equal(saved.tau[-1], whole.tau[row])
-
-
-@pytest.mark.parametrize(
-    "topics, words", [(["/joint_states"], "PACKAGE/msg/TYPE"), (["/a:no_msgs/msg/Thing"], "no_msgs")]
-)
-def test_recorder_refuses_unknown_types(graph, tmp_path, topics, words):
-    with graph.start("recorder", {"bag": str(tmp_path / "bag"), "topics": topics}) as process:
-        assert process.wait() == 2 and words in process.text()
 
 
 @pytest.mark.parametrize("early", [True, False])

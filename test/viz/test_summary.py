@@ -114,6 +114,29 @@ def test_the_reference_of_a_long_recording_is_that_of_its_parts(recording):
     np.testing.assert_array_equal(reference.free[:], push < FREE_FORCE)
 
 
+@pytest.mark.parametrize("kind", ["truth", "measured"])
+def test_a_force_that_is_missing_is_left_out_and_told(recording, kind):
+    """Samples beside a gap stay what they are: 0 N in the gap would end the contact, and begin free space, there."""
+    force = recording.truth["wrench_tcp"].copy()
+    parts = {"truth": recording.truth | {"wrench_tcp": force}}
+    if kind == "measured":
+        parts = {"truth": {}, "wrench_tcp": force}
+    whole = reference_of(dataclasses.replace(recording, **parts))
+    contact, free = whole.contact[:].copy(), whole.free[:].copy()
+    gap = np.zeros(len(force), bool)
+    light = int(np.argmax(np.linalg.norm(force[:, :3], axis=1) > 14.0))  # half of it would be no contact
+    gap[light : light + 80] = gap[-100:] = True
+    force[gap] = np.nan
+    broken = reference_of(dataclasses.replace(recording, **parts))
+    assert broken.missing == pytest.approx(gap.mean()) and whole.missing == 0.0 and broken.label == kind
+    assert broken.description == f"{kind}, missing (NaN) for 9 % of the time" and whole.description == kind
+    assert not (broken.contact[:] | broken.free[:])[gap].any()
+    assert (broken.contact[:] != contact)[~gap].mean() < 0.002 and (broken.free[:] != free)[~gap].mean() < 0.002
+    estimate = np.nan_to_num(recording.truth["wrench_tcp"][:, :3]) + [0.0, 0.0, 2.0]
+    figures = summarise(columns_with(estimate, np.full(len(force), np.nan)), broken)["force"]
+    assert figures["missing"] == broken.missing and figures["contact"]["rmse_z"] == pytest.approx(2.0)
+
+
 def test_invalid_rows_do_not_count(recording):
     reference = reference_of(recording)
     columns = columns_with(reference.force[:].copy(), np.full(len(recording), np.nan))

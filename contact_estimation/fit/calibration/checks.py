@@ -75,8 +75,9 @@ def measured_force(recording: Recording, settings: CalibrationSettings) -> None:
     """
     if recording.wrench_tcp is None:
         return
-    force = np.linalg.norm(recording.wrench_tcp[:, :3] - recording.wrench_zero[:3], axis=1)
-    k = int(np.argmax(np.nan_to_num(force)))
+    known = np.nan_to_num(recording.wrench_tcp[:, :3] - recording.wrench_zero[:3], nan=0.0, posinf=np.inf)
+    force = np.linalg.norm(known, axis=1)  # of the components that were measured, at most the whole one
+    k = int(np.argmax(force))
     if force[k] > settings.max_contact_force:
         raise IdentificationError(
             f"{recording.source}: contact at {recording.t[k] - recording.t[0]:.1f} s: the force "
