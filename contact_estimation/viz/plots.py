@@ -8,7 +8,7 @@ for is None.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,12 +17,13 @@ from scipy.stats import chi2
 
 from contact_estimation.viz.reference import Reference
 from contact_estimation.viz.style import COLOURS, TRUTH, band, figure
+from contact_estimation.viz.thinning import extremes
 
 Columns: TypeAlias = dict[str, np.ndarray]
 Logs: TypeAlias = dict[str, Columns]
 
 _AXES = ("x", "y", "z")
-#: Bands and curves are thinned to about this many points; a figure has fewer pixels.
+#: Bands and curves are thinned to about this many points, their peaks among them; a figure has fewer pixels.
 _POINTS = 4000
 
 
@@ -37,7 +38,7 @@ def force_figure(logs: Logs, t0: float, reference: Reference | None = None) -> F
         curves = [columns["force"][:, k] for columns in logs.values()]
         if reference is not None:
             curves.append(reference.force[:][:, k])
-            axis.plot(_thin(t), _thin(curves[-1]), color=TRUTH, label=reference.label, linewidth=1.6)
+            _line(axis, t, curves[-1], color=TRUTH, label=reference.label, linewidth=1.6)
         for colour, name, columns in _each(logs):
             variance = columns["force_covariance"][:, k, k]
             _curve(axis, columns["t"] - t0, columns["force"][:, k], np.sqrt(np.maximum(variance, 0)), colour, name)
@@ -90,7 +91,7 @@ def tcp_figure(t: np.ndarray, position: np.ndarray) -> Figure:
     fig, axes = figure(1, 1, height=2.2)
     axis: Axes = axes[0, 0]
     for k, name in enumerate(_AXES):
-        axis.plot(_thin(t), _thin(1e3 * (position[:, k] - position[0, k])), color=COLOURS[k + 1], label=name)
+        _line(axis, t, 1e3 * (position[:, k] - position[0, k]), color=COLOURS[k + 1], label=name)
     axis.set_ylabel("TCP [mm]")
     return _finish(fig, axes)
 
@@ -106,14 +107,14 @@ def contact_point_figure(logs: Logs, t0: float, truth: np.ndarray | None = None)
         if truth is not None:
             t, true = drawn[0][2]["t"] - t0, (truth[:, k] - start[k]) * 1e3
             # Dashed and on top: an estimate that is right covers it otherwise.
-            axis.plot(_thin(t), _thin(true), color=TRUTH, label="truth", linestyle=(0, (4, 4)), zorder=4)
+            _line(axis, t, true, color=TRUTH, label="truth", linestyle=(0, (4, 4)), zorder=4)
         curves: list[np.ndarray] = []
         for colour, name, columns in drawn:
             t = columns["t"] - t0
             spread = np.sqrt(np.maximum(columns["contact_covariance"][:, 0, 6 + k, 6 + k], 0)) * 1e3
             point, rest = ((columns[part][:, k] - start[k]) * 1e3 for part in ("contact_point", "rest"))
             _curve(axis, t, point, spread, colour, name)
-            axis.plot(_thin(t), _thin(rest), color=colour, linestyle=":", label=f"{name}: rest")
+            _line(axis, t, rest, color=colour, linestyle=":", label=f"{name}: rest")
             curves += [point, rest]
         _fit(axis, curves)
         axis.set_ylabel(f"{_AXES[k]} [mm]")
@@ -163,9 +164,10 @@ def _each(logs: Logs, having: Callable[[Columns], bool] = bool) -> list[tuple[st
 
 def _curve(axis: Axes, t: np.ndarray, mean: np.ndarray, std: np.ndarray | None, colour: str, label: str) -> None:
     if std is None or not np.isfinite(std).any():
-        axis.plot(_thin(t), _thin(mean), color=colour, label=label)
+        _line(axis, t, mean, color=colour, label=label)
     else:
-        band(axis, _thin(t), _thin(mean), np.nan_to_num(_thin(std)), colour, label)
+        rows = _shown(mean)
+        band(axis, t[rows], mean[rows], np.nan_to_num(std[rows]), colour, label)
 
 
 def _fit(axis: Axes, curves: Sequence[np.ndarray]) -> None:
@@ -178,8 +180,19 @@ def _fit(axis: Axes, curves: Sequence[np.ndarray]) -> None:
         axis.set_ylim(low - margin, high + margin)
 
 
-def _thin(values: np.ndarray) -> np.ndarray:
-    return values[:: max(len(values) // _POINTS, 1)]
+def _line(axis: Axes, t: np.ndarray, values: np.ndarray, **style: Any) -> None:
+    rows = _shown(values)
+    axis.plot(t[rows], values[rows], **style)
+
+
+def _shown(values: np.ndarray) -> np.ndarray:
+    """Return the rows of a curve (N,) that a screen can show: of each stretch the first, the smallest, the largest."""
+    step = len(values) // (_POINTS // 3)
+    if step <= 3:
+        return np.arange(len(values))
+    begins = range(0, len(values), step)
+    chosen = {*begins, len(values) - 1}.union(*(extremes(values, first, first + step) for first in begins))
+    return np.array(sorted(chosen))
 
 
 def _first_finite(values: np.ndarray) -> np.ndarray:

@@ -22,6 +22,20 @@ def frame_period(duration: float) -> float:
     return max(1.0 / FRAME_RATE, duration / MAX_PERIODS)
 
 
+def extremes(curve: np.ndarray, first: int, end: int) -> list[int]:
+    """Return the rows of the smallest and the largest finite value from ``first`` to before ``end``; none of none.
+
+    Args:
+        curve: (m,).
+        first: row.
+        end: row behind the last one.
+    """
+    known = first + np.flatnonzero(np.isfinite(curve[first:end]))
+    if not len(known):
+        return []
+    return [int(known[pick(curve[known])]) for pick in (np.argmin, np.argmax)]
+
+
 class Chosen(NamedTuple):
     """Samples of a block.
 
@@ -68,11 +82,8 @@ class Thinning:
         chosen = drawn | {len(t) - 1}  # the next block may begin with a change
         edges = sorted({0, *begins.tolist(), len(t)})
         for first, end in itertools.pairwise(edges):
-            for curve in curves[first:end].T:
-                known = first + np.flatnonzero(np.isfinite(curve))
-                if len(known):
-                    values = curve[known - first]
-                    chosen |= {int(known[np.argmin(values)]), int(known[np.argmax(values)])}
+            for curve in curves.T:
+                chosen |= set(extremes(curve, first, end))
             sizes = np.nan_to_num(size[first:end])
             if sizes.any():
                 drawn.add(first + int(np.argmax(sizes)))
