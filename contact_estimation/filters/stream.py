@@ -23,6 +23,8 @@ from contact_estimation.robot import Arm
 
 #: Numbers per joint, as drivers and notebooks have them.
 Vector = Sequence[float] | np.ndarray
+#: [s] A driver that was started anew, perhaps with other settings, has been silent for longer.
+_STARTED_ANEW = 1.0
 
 
 class SampleStream:
@@ -374,7 +376,7 @@ class SampleStream:
         return None if doubted else time
 
     def _start(self, stamp_ns: int, reason: str, paused: bool = False, unseen: float | None = None) -> bool:
-        self.monitor.restart(doubted=not paused and unseen is None)
+        self.monitor.restart(doubted=not paused and (unseen is None or unseen > _STARTED_ANEW))
         self.monitor.add(stamp_ns * 1e-9, 0.0, self._q, self._dq, self._limits.effort)
         paused = not self._to_total_torque() and paused
         if paused:

@@ -130,7 +130,7 @@ class TorqueReadings:
     - ``_lead`` (R,): running mean of the lead of the configured reading, whose largest value is ``margin``.
     - ``_doubt`` [s]: for how long a free arm still has to be explained after a long gap. Until then ``_strange`` notes
       a torque that neither a free arm nor a force at the tool explains.
-    - ``_settled_time`` [s]: how long a free arm was explained since the last gap or jump of the effort.
+    - ``_settled_time`` [s]: how long a free arm was explained since the last long gap or jump of the effort.
     """
 
     def __init__(self, arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> None:
@@ -196,14 +196,13 @@ class TorqueReadings:
         self._named, self._stepped = -1, False
         self._delays.reset()
         self.problem = ""
-        self._doubt = PROOF_TIME
         self.restart()
 
     def restart(self, doubted: bool = True) -> None:
         """Begin with a new stretch of samples; what was proven or named stays.
 
         Args:
-            doubted: the driver may be another one: a free arm has to be explained anew.
+            doubted: the driver may be another one; a free arm has to be explained anew.
         """
         longest = max(DELAYS)
         #: (2, n) [Nm] of the last blocks: the model's torque, and what the configured reading says.
@@ -211,9 +210,9 @@ class TorqueReadings:
         self._step: Step | None = None
         self._suspicion: Suspicion | None = None
         self._strange = False
-        self._settled_time = 0.0  # [s] for which a free arm was explained since the last gap or jump of the effort
-        # [s] for which a free arm has to be explained
-        self._doubt = PROOF_TIME if doubted else min(self._doubt, PROOF_TIME)
+        if doubted:
+            self._settled_time, self._doubt = 0.0, PROOF_TIME
+        self._doubt = min(self._doubt, PROOF_TIME)
         self._cleared = np.zeros(len(self.rivals), dtype=bool)
         self._cleared_at: np.ndarray | None = None
         self._lead = np.zeros(len(self.rivals))
