@@ -6,13 +6,13 @@
 The arm moves, or rests, and for a while no sample comes. A hand pushes the TCP in a random direction: from within the
 gap on, from before it to after it, or until within it; or nothing does. Or the tool presses on a floor, which it
 touches, leaves or stays on in the gap. In the rows of bursts no gap is long, but half of the samples are lost in bursts
-of 40 ms. Recordings are those of :mod:`rigid_body_recording` and :mod:`contact_worlds`; friction, stiffness and noise
-differ from seed to seed.
+of 40 ms. In the rows of many gaps one of 0.05 to 1.5 s comes every second or two. Recordings are those of
+:mod:`rigid_body_recording` and :mod:`contact_worlds`; friction, stiffness and noise differ from seed to seed.
 
-Columns, of two seconds after the gap, without the first tenth, over valid samples: error of the force, RMSE of a
-run [N], median and worst; largest error of a run [N], median and worst; the same without valid samples in which
-``mismatch`` has a word [N]; share of time that is valid [%], median and least; share of time in which a push is
-``free`` [%], median and worst. ``--save`` writes gaps.md.
+Columns, of two seconds after the gap, without the first tenth, or of all of a run with many gaps, over valid samples:
+error of the force, RMSE of a run [N], median and worst; largest error of a run [N], median and worst; the same without
+valid samples in which ``mismatch`` has a word [N]; share of time that is valid [%], median and least; share of time in
+which more than 10 N are ``free`` [%], median and worst. ``--save`` writes gaps.md.
 """
 
 from __future__ import annotations
@@ -36,6 +36,10 @@ SIZE = {"fr3": (15.0, 60.0), "ur16e": (30.0, 90.0)}
 GAP, LAST, LOOKED, RISE = 6.0, 11.0, 2.0, 0.1
 #: [s] Samples are lost, and are not lost, for so long in turn.
 BURST = 0.04
+#: [s] Lengths of many gaps, and the least and the most time between two.
+GAPS, APART = (0.05, 0.12, 0.3, 0.8, 1.5), (0.8, 2.5)
+#: [N] What pushes less may be free.
+FELT = 10.0
 
 
 class Row(NamedTuple):
@@ -45,17 +49,17 @@ class Row(NamedTuple):
         pushed: start and end [s] of the push after and before that of the gap's middle; None for no push.
         gap: [s].
         amplitude: of the motion [rad].
-        floor: row of :mod:`contact_worlds` that is recorded instead; empty for none.
+        recorded: row of :mod:`contact_worlds` that is recorded instead; empty for none.
         start: of the gap [s].
-        touched: something pushes after the gap.
+        many: many gaps.
     """
 
     pushed: tuple[float, float] | None
     gap: float
     amplitude: float = 0.15
-    floor: str = ""
+    recorded: str = ""
     start: float = GAP
-    touched: bool = True
+    many: bool = False
 
 
 FLOOR = "floor, 30 kN/m"
@@ -66,22 +70,25 @@ ROWS = {
     "push begins in 0.5 s, rests": Row((0.0, 9.0), 0.5, 0.0),
     "push lasts through 0.5 s": Row((-2.0, 9.0), 0.5),
     "push lasts through 0.5 s, rests": Row((-2.0, 9.0), 0.5, 0.0),
-    "push ends in 0.5 s": Row((-2.0, 0.0), 0.5, touched=False),
-    "push ends in 0.5 s, rests": Row((-2.0, 0.0), 0.5, 0.0, touched=False),
-    "nothing pushes, 0.5 s": Row(None, 0.5, touched=False),
-    "nothing pushes, 2 s": Row(None, 2.0, touched=False),
-    "touches the floor in 0.7 s": Row(None, 0.7, floor=FLOOR, start=7.8),
-    "presses through 0.5 s": Row(None, 0.5, floor=FLOOR, start=9.3),
-    "leaves the floor in 0.9 s": Row(None, 0.9, floor=FLOOR, start=5.2, touched=False),
+    "push ends in 0.5 s": Row((-2.0, 0.0), 0.5),
+    "push ends in 0.5 s, rests": Row((-2.0, 0.0), 0.5, 0.0),
+    "nothing pushes, 0.5 s": Row(None, 0.5),
+    "nothing pushes, 2 s": Row(None, 2.0),
+    "touches the floor in 0.7 s": Row(None, 0.7, recorded=FLOOR, start=7.8),
+    "presses through 0.5 s": Row(None, 0.5, recorded=FLOOR, start=9.3),
+    "leaves the floor in 0.9 s": Row(None, 0.9, recorded=FLOOR, start=5.2),
+    "pushes, many gaps": Row(None, 0.0, recorded="tool push, moving", many=True),
+    "slides, many gaps": Row(None, 0.0, recorded="floor, sliding, mu 0.4", many=True),
+    "free and fast, many gaps": Row(None, 0.0, recorded="free, fast", many=True),
     "pushed, bursts": Row((-2.0, 9.0), 0.0),
-    "presses, bursts": Row(None, 0.0, floor=FLOOR, start=8.6),
+    "presses, bursts": Row(None, 0.0, recorded=FLOOR, start=8.6),
 }
 
 
 def recording(robot: str, row: Row, seed: int) -> Recording:
     """Return the recording of a row for a seed, with all samples."""
-    if row.floor:
-        return make_case(robot, row.floor, seed).recording
+    if row.recorded:
+        return make_case(robot, row.recorded, seed).recording
     rng = np.random.default_rng([seed, len(robot)])
     arm, t = RigidBodyArm(robot), np.arange(round(LAST * RATE)) / RATE
     direction, size = rng.normal(size=3), float(rng.uniform(*SIZE[robot]))
@@ -92,11 +99,18 @@ def recording(robot: str, row: Row, seed: int) -> Recording:
     return record(arm, random_motion(robot, t, rng, row.amplitude, 1.0), pushes(arm, plan, t), world(seed, rng))
 
 
-def kept(row: Row, t: np.ndarray) -> np.ndarray:
+def kept(row: Row, t: np.ndarray, seed: int) -> np.ndarray:
     """Return which samples (N,) come."""
     if row.gap:
         return (t < row.start) | (t >= row.start + row.gap)
-    return np.asarray(t % (2.0 * BURST) < BURST)
+    if not row.many:
+        return np.asarray(t % (2.0 * BURST) < BURST)
+    rng, come, begin = np.random.default_rng(seed), np.ones(len(t), bool), 1.5
+    while begin < t[-1] - 1.0:
+        end = begin + float(rng.choice(GAPS))
+        come[(t >= begin) & (t < end)] = False
+        begin = end + rng.uniform(*APART)
+    return come
 
 
 def run(robot: str, observer: str, row: Row, seed: int) -> list[float]:
@@ -104,20 +118,20 @@ def run(robot: str, observer: str, row: Row, seed: int) -> list[float]:
     made = recording(robot, row, seed)
     t = np.arange(len(made.q)) / RATE
     stream = open_stream(robot, observer, SENSORS[robot])
-    where = np.flatnonzero(kept(row, t))
+    where = np.flatnonzero(kept(row, t, seed))
     found = [stream.push(int(made.stamps[k]), made.q[k], made.dq[k], made.tau[k]) for k in where]
-    after = row.start + row.gap
-    looked = (t[where] >= after + RISE) & (t[where] < after + RISE + LOOKED)
+    begin = 1.0 if row.many else row.start + row.gap + RISE
+    looked = (t[where] >= begin) & ((t[where] < begin + LOOKED) | row.many)
     error = np.linalg.norm([e.force_tcp for e in found] - made.force[where], axis=1)
     valid = looked & np.array([e.valid for e in found])
-    said = np.array([bool(e.mismatch) for e in found])
-    free = looked & np.array([e.valid and e.mode == "free" for e in found])
+    said, free = (np.array(values) for values in zip(*((bool(e.mismatch), e.mode == "free") for e in found)))
+    pushed = looked & (np.linalg.norm(made.force[where], axis=1) > FELT)
     return [
         _over(error[valid], lambda e: float(np.sqrt(np.mean(e**2)))),
         _over(error[valid], np.max),
         _over(error[valid & ~said], np.max),
         100.0 * float(valid.sum() / looked.sum()),
-        100.0 * float(free.sum() / looked.sum()) if row.touched else np.nan,
+        100.0 * float((pushed & valid & free).sum() / pushed.sum()) if pushed.any() else np.nan,
     ]
 
 

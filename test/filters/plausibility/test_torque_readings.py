@@ -158,6 +158,18 @@ def test_what_was_proven_holds_over_a_restart(arm):
     assert readings.problem == ""
 
 
+@pytest.mark.parametrize("doubted", [True, False])
+def test_a_push_behind_a_short_gap_is_no_other_torque(arm, doubted):
+    """Behind a long one it may be: a driver was started anew. A push that lifts the tool looks like a scale."""
+    readings = readings_of(arm)
+    sweep(readings, arm, lambda total, _: total, 1.0)
+    assert readings.proven[readings.rivals.index("torque scaled by a common factor")]
+    readings.restart(doubted)
+    sweep(readings, arm, lambda total, _: 2.5 * total, 1.0)
+    assert ("scaled by a common factor" in readings.problem) == doubted
+    assert doubted or not readings.problem
+
+
 def step(readings, before, after, returns=False):
     """One step of the effort between two samples, and what follows until it is judged."""
     readings.add_step(0.0, Q, before, after, before, 0.2 * np.ones(6))
