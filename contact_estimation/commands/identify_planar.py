@@ -94,8 +94,9 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--window",
         metavar="FILE.npz",
-        help="evenly sampled states: t (N,), q and v (N, 3), optionally force (N, 3) that acts besides gravity, and "
-        "q_std, v_std (3,); needs --shape and --friction",
+        help="one body that slides, rolls or rests on the ground, m/I and the contact impulse of every step; the whole "
+        "file is used: t (N,) even, q and v (N, 3), all finite, optionally force (N, 3) that acts besides gravity, and "
+        "the noise q_std, v_std (3,), else --noise; needs --shape and --friction; for bounces use --drop",
     )
 
 
