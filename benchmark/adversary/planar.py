@@ -47,6 +47,8 @@ MAIN = "m_over_i"
 TELLING, SILENT = "friction shows", "friction does not show"
 #: Friction that is told is trusted to three standard deviations of the default --friction-std.
 TOLERANCE = 0.15
+#: What an owner states of the centre of mass, which is exactly in the middle without ``off_centre``.
+CENTRE_STD = "0.01"
 USED_IMPACTS = 4
 GRAVITY = 9.81
 CONTACT_STEP = 2e-6  # [s]
@@ -200,6 +202,8 @@ def write(folder: Path, fault: str, rng: np.random.Generator) -> Case:
         shape,
         "--friction",
         f"{told[2]:.4g}",
+        "--centre-std",
+        CENTRE_STD,
     ]
     if fault == "unsure":  # standard deviations of what is drawn uniformly
         stds = (off / math.sqrt(3.0) for off in (SIZE_OFF, FRICTION_OFF))

@@ -57,7 +57,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--formulation", choices=("inverse", "forward"), help="unexplained forces or acceleration errors"
     )
-    parser.add_argument("--window", type=float, nargs=2, metavar=("START", "END"), help="part of each recording [s]")
+    parser.add_argument(
+        "--window",
+        type=float,
+        nargs=2,
+        metavar=("START", "END"),
+        help="use only the samples from START to END of every RECORDING, in seconds after its first sample (default: "
+        "all)",
+    )
     parser.add_argument("--report", metavar="FILE.html", help="write a report with plots and a filmstrip")
     parser.add_argument("--output", metavar="FILE.npz", help="write trajectory, forces and parameters")
     add_workers_arguments(parser)

@@ -37,6 +37,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="drop: uncertainty of the size in --shape, a share of it; above 0 it is estimated (default %(default)s)",
     )
     parser.add_argument(
+        "--centre-std",
+        type=float,
+        metavar="SHARE",
+        help="drop: how well the centre of mass is known, along each axis, as a share of the outline's radius, such as "
+        "0.01; a drop that cannot check the centre is doubtful without it (default: not known)",
+    )
+    parser.add_argument(
         "--impact-duration",
         type=float,
         default=2e-3,
@@ -87,8 +94,9 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--window",
         metavar="FILE.npz",
-        help="evenly sampled states: t (N,), q and v (N, 3), optionally force (N, 3) that acts besides gravity, and "
-        "q_std, v_std (3,); needs --shape and --friction",
+        help="one body that slides, rolls or rests on the ground, m/I and the contact impulse of every step; the whole "
+        "file is used: t (N,) even, q and v (N, 3), all finite, optionally force (N, 3) that acts besides gravity, and "
+        "the noise q_std, v_std (3,), else --noise; needs --shape and --friction; for bounces use --drop",
     )
 
 
@@ -98,6 +106,7 @@ def run(args: argparse.Namespace) -> int:
     check_number("--friction", args.friction, least=0, most=100)
     check_number("--friction-std", args.friction_std, least=0, most=100)
     check_number("--size-std", args.size_std, least=0, most=1)
+    check_number("--centre-std", args.centre_std, least=0, most=1)
     check_number("--impact-duration", args.impact_duration, "s", above=0, most=1)
     check_number("--side", args.side, "m", above=0, most=100)
     check_number("--rate", args.rate, "Hz", above=0, most=1e6)
@@ -234,7 +243,7 @@ def _drop(args: argparse.Namespace) -> int:
 
     _require_contact(args, "--drop")
     t, q, v, left_out = load_drop(args.drop, args.clockwise)
-    told = Told(parse_shape(args.shape), args.friction, args.friction_std, args.size_std)
+    told = Told(parse_shape(args.shape), args.friction, args.friction_std, args.size_std, args.centre_std)
     found = identify_recorded_drop(told, t - t[0], q, v, impact_duration=args.impact_duration)
     impacts = [
         {"t": float(t[0] + time), "impulse_per_mass": jump[:2], "friction": float(friction)}

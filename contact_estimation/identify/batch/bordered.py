@@ -90,7 +90,8 @@ class Factorisation:
         except np.linalg.LinAlgError as error:
             raise IdentificationError(
                 "the trajectory Hessian is not positive definite: some coordinate is seen by no sensor"
-                " and no dynamics term, or damping is too small"
+                " and no dynamics term, or damping is too small; where every channel has a gap, take the part of the"
+                " recording before or after it (--window START END)"
             ) from error
         right = np.column_stack([system.border, system.gradient_q])
         solved: Array = scipy.linalg.cho_solve_banded((self._factor, True), right, check_finite=False)

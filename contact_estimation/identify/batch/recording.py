@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from contact_estimation.exceptions import RecordingError
+from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch.channels import Measurement
 from contact_estimation.io.npz import load_arrays
 from contact_estimation.io.open import kind_of, open_recording
@@ -31,7 +33,7 @@ def read(path: Path | str, sources: set[str], joint_names: tuple[str, ...]) -> t
 
     An arm's recording is a bag, or an `.npz` archive with ``t``, ``q``, ``dq`` and ``tau`` of the same shape. Any
     archive may hold arrays ``NAME`` (k, m) with times ``t_NAME`` (k,) [s], or of as many rows as ``t``. Missing values
-    are NaN. Sources that are absent are left out (the estimate runs without them).
+    are NaN: they are gaps. Sources that are absent are left out (the estimate runs without them).
 
     Args:
         path: bag or archive.
@@ -40,7 +42,7 @@ def read(path: Path | str, sources: set[str], joint_names: tuple[str, ...]) -> t
         joint_names: order of the arm's columns.
 
     Raises:
-        RecordingError: not readable, samples that are not finite, or none of the sources is in it.
+        RecordingError: not readable, infinite samples, a signal without a sound sample, or none of the sources.
     """
     arrays = _arrays(Path(path))
     if arrays and not _is_arm(arrays):
@@ -50,7 +52,7 @@ def read(path: Path | str, sources: set[str], joint_names: tuple[str, ...]) -> t
         duration = max((each.t[-1] for each in found.values()), default=0.0)
     else:
         recording = open_recording(path, joint_names)
-        recording.check()
+        _bridged(recording).check()
         start, duration = recording.t[0], recording.duration
         found = _of_arm(recording, sources)
         found |= {name: each.earlier(start) for name, each in _own(arrays, sources - set(_ARM)).items()}
@@ -61,6 +63,22 @@ def read(path: Path | str, sources: set[str], joint_names: tuple[str, ...]) -> t
             f"{', '.join(sorted(arrays)) or 'no arrays'}"
         )
     return found, float(duration)
+
+
+def _bridged(recording: Recording) -> Recording:
+    """Return the recording with straight lines over its gaps, to check the rest of it."""
+    q, dq, tau = (_filled(recording.t, values) for values in (recording.q, recording.dq, recording.tau))
+    return dataclasses.replace(recording, q=q, dq=dq, tau=tau)
+
+
+def _filled(t: Array, values: Array) -> Array:
+    """Fill rows (k, m) with NaN from their neighbours; values without a sound row stay."""
+    missing = np.any(np.isnan(values), axis=1)
+    if missing.all() or not missing.any():
+        return values
+    filled: Array = values.copy()
+    filled[missing] = np.column_stack([np.interp(t[missing], t[~missing], column) for column in values[~missing].T])
+    return filled
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:

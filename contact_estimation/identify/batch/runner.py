@@ -108,7 +108,8 @@ def _span(path: Path | str, window: tuple[float, float] | None, duration: float)
     start, end = window or (0.0, duration)
     if not 0.0 <= start < end <= duration + 1e-9:
         raise IdentificationError(
-            f"the window {start} to {end} s is not inside the recording {path} (0 to {duration:.2f} s)"
+            f"the window {start} to {end} s is not inside the recording {path}; give a START before END, both from 0 "
+            f"to {duration:.2f} s after its first sample"
         )
     return start, end
 

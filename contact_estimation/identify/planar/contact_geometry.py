@@ -33,12 +33,15 @@ class Told:
         friction: Coulomb coefficient.
         friction_std: its uncertainty.
         size_std: uncertainty of the outline's size, as a share of it.
+        centre_std: standard deviation of the centre of mass along each axis, as a share of the outline's radius; None
+            if it is not known. It does not move m/I; it says how far impacts that do not check the centre are trusted.
     """
 
     shape: Shape
     friction: float
     friction_std: float = 0.05
     size_std: float = 0.0
+    centre_std: float | None = None
 
 
 class Touch(NamedTuple):
@@ -139,6 +142,29 @@ class Impacts:
         chi_square = float(rest @ solved)
         scores = rest / np.sqrt(np.diag(between))
         return Correction(numbers[: 5 * self.count].reshape(-1, 5), rest, chi_square, scores)
+
+    def sensitivity(self, best: Correction, ratio: float) -> tuple[Array, Array, Array]:
+        """Differentiate the conditions by m/I and by the place of the centre of mass.
+
+        Args:
+            best: the impacts' corrected numbers.
+            ratio: m/I [1/m^2].
+
+        Returns:
+            derivative by ln(m/I) (2 J,) and by the centre's offset along the body's axes (2 J, 2) [1/m] of heights [m]
+            and arms [m/s], and the conditions' covariance (2 J, 2 J).
+        """
+        count = self.count
+        numbers = np.concatenate([best.values.ravel(), [1.0], self.durations, np.zeros(count)])
+        _, slope = self._conditions(numbers, ratio)
+        by_ratio, by_centre = np.zeros(2 * count), np.zeros((2 * count, 2))
+        for j, touch in enumerate(self.touches):
+            _, theta, vx, vy, turn = best.values[j]
+            axes = np.array([[np.cos(theta), -np.sin(theta)], [np.sin(theta), np.cos(theta)]])
+            by_centre[j] = -axes[1]  # the lever is from the centre to the contact
+            if not touch.double:
+                by_ratio[count + j], by_centre[count + j] = turn / ratio, vx * axes[1] - vy * axes[0]
+        return by_ratio, by_centre, slope @ self.spread @ slope.T + np.diag(self._slack)
 
     def _jump_spread(self, heights: Array, responses: tuple[Array, Array]) -> Array:
         """Return what the jumps add to ``spread``, at the m/I that is likeliest without them; ``heights`` r_y (J,)."""

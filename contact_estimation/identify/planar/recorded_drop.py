@@ -17,6 +17,7 @@ from scipy.stats import chi2, norm
 
 from contact_estimation.exceptions import ConfigError, IdentificationError, shape_error
 from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.planar.centre_of_mass import check_centre
 from contact_estimation.identify.planar.contact_geometry import Correction, Impacts, Told
 from contact_estimation.identify.planar.flights import (
     IMPACT_DURATION,
@@ -63,8 +64,8 @@ _EXPLAINED, _PAYS = 0.5, 25.0  # a clock offset must take away this share of the
 _FATAL_CONTACT = 9.0  # reduced chi-square of the contact conditions above which they do not hold at all
 _FLAT_TEST = "informative"
 _FLAT = 0.5  # share of the radii of gyration that explain the impacts alike, above which they say nothing
-_PLACED = 0.01  # of the outline's radius: standard deviation of a lever r_x that no second impact checks
-_MOST_UNCHECKED = 0.05  # share of m/I that this may change
+_PLACED = 0.01  # of the outline's radius: an error of the centre of mass, as an example for the user
+_MOST_UNCHECKED = 0.05  # share of m/I that a centre of mass may change which the impacts do not check
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def identify_recorded_drop(
     """Identify m/I from noisy states of a body that falls on flat ground at y = 0.
 
     Args:
-        told: shape, friction and how well they are known.
+        told: shape, friction, and how well they and the centre of mass are known.
         t: instants (N,) [s], increasing; they need not be even.
         q: configurations (N, 3) as in :mod:`shapes` [m, rad].
         v: velocities (N, 3) [m/s, rad/s] at the same instants; None where only q was measured.
@@ -152,7 +153,7 @@ def identify_recorded_drop(
     if stepped:
         other = _choose(stepped)
         best = other if not _flags(other) and _at_samples(other) else best
-    return _result(raw, _clock(told, recording, noise, best, max_impacts))
+    return _result(told, raw, _clock(told, recording, noise, best, max_impacts))
 
 
 def _positive_time(impact_duration: float) -> float:
@@ -170,10 +171,10 @@ def _pose(told: Told, t: ArrayLike, q: ArrayLike, v: ArrayLike | None) -> Record
     for name, rows in (("q", q), ("v", rates)):
         if rows is not None and rows.shape != (len(t), 3):
             raise shape_error("identify_recorded_drop", name, rows.shape, (len(t), 3))
-    if not (told.friction >= 0.0 and told.friction_std >= 0.0 and told.size_std >= 0.0):
+    if not min(told.friction, told.friction_std, told.size_std, told.centre_std or 0.0) >= 0.0:
         raise ConfigError(
-            f"identify_recorded_drop: friction {told.friction!r}, friction_std {told.friction_std!r} and size_std "
-            f"{told.size_std!r} must not be negative"
+            f"identify_recorded_drop: friction {told.friction!r}, friction_std {told.friction_std!r}, size_std "
+            f"{told.size_std!r} and centre_std {told.centre_std!r} must not be negative"
         )
     bad = np.count_nonzero(~np.isfinite(np.column_stack([t, q, q if rates is None else rates])))
     if len(t) < _FEWEST_SAMPLES or bad:
@@ -273,27 +274,25 @@ def _noise_findings(recording: Recording, noise: Noise, fit: FlightFit) -> Itera
         yield from (replace(finding, test=f"{finding.test}_{what}") for finding in found)
 
 
-def _unchecked_share(window: _Window) -> float:
-    """Return by which share m/I errs with a lever off by :data:`_PLACED`; 0 where a second impact checks it.
-
-    The height of one impact checks r_y alone. An error e of r_x changes the moment: d omega = (m/I) (arm + e dv_y).
-    """
-    impacts = window.impacts
-    if impacts.informative != 1:
+def _unchecked_error(window: _Window, told: Told) -> float:
+    """Return the standard deviation of ln(m/I) from the centre of mass; 0 where the impacts check the centre."""
+    if not window.impacts.informative:
         return 0.0
-    only = [touch.double for touch in impacts.touches].index(False)
-    _, _, _, normal, turn = window.best.values[only]
-    return float(_PLACED * impacts.shape.radius * window.scan.ratio * abs(normal) / max(abs(turn), 1e-12))
+    found = check_centre(window.impacts, window.best, window.scan.ratio, told.centre_std)
+    return 0.0 if found.checked else found.error
 
 
-def _redundancy(share: float, shape: Shape) -> Finding:
-    """Test how much of m/I rests on a lever that no second impact checks."""
+def _redundancy(window: _Window, error: float) -> Finding:
+    """Test how much of m/I rests on a centre of mass that the impacts do not check."""
+    impacts = window.impacts
+    share = check_centre(impacts, window.best, window.scan.ratio, _PLACED).error if error > 0.0 else 0.0
     message = (
-        "m/I comes from one impact alone, and nothing checks its lever: if the centre of mass or the outline is "
-        f"{1e3 * _PLACED * shape.radius:.2g} mm off along the ground, m/I is {100.0 * share:.0f} % off; record a drop "
-        "that bounces on one corner twice, with a flight between"
+        f"{'one impact alone' if impacts.informative == 1 else 'the impacts'} cannot tell m/I and the centre of mass "
+        f"apart: with the centre {1e3 * _PLACED * impacts.shape.radius:.2g} mm off along the ground m/I is "
+        f"{100.0 * share:.0f} % off; record a drop that bounces on one corner twice, with a flight between, or state "
+        "how well the centre is known (--centre-std)"
     )
-    return Finding("redundant", share, _MOST_UNCHECKED, message)
+    return Finding("redundant", error, _MOST_UNCHECKED, message)
 
 
 def _sensor_findings(recording: Recording) -> Iterator[Finding]:
@@ -414,10 +413,10 @@ def _clock(told: Told, recording: Recording, noise: Noise, best: _Window, most: 
     return replace(found, findings=(clock, *found.findings))
 
 
-def _result(recording: Recording, window: _Window) -> RecordedDrop:
+def _result(told: Told, recording: Recording, window: _Window) -> RecordedDrop:
     """Read a window of a recording out."""
-    scan, impacts, unchecked = window.scan, window.impacts, _unchecked_share(window)
-    verdict = conclude([*window.findings, _redundancy(unchecked, impacts.shape), *_sensor_findings(recording)])
+    scan, impacts, unchecked = window.scan, window.impacts, _unchecked_error(window, told)
+    verdict = conclude([*window.findings, _redundancy(window, unchecked), *_sensor_findings(recording)])
     q_flights = window.fit.chi_square / max(window.fit.degrees, 1)
     dof = impacts.count + max(impacts.informative - 1, 0)
     lag = float(np.nanmean(lag_correlation(np.nan_to_num(window.fit.residual)))) if verdict.verdict != GOOD else 0.0
@@ -425,10 +424,12 @@ def _result(recording: Recording, window: _Window) -> RecordedDrop:
     wider = wider if verdict.verdict != GOOD else 1.0
     low, high = scan.interval
     least, most = ratio_bounds(impacts.shape)
+    widest = np.log(most / least)
     below, above = (
-        float(np.exp(np.hypot(min(wider, _WIDEST) * np.log(end / scan.ratio), 1.96 * unchecked))) for end in (low, high)
+        float(np.exp(min(np.hypot(min(wider, _WIDEST) * np.log(end / scan.ratio), 1.96 * unchecked), widest)))
+        for end in (low, high)
     )
-    total = (max(scan.ratio / below, least), min(scan.ratio * above, most))
+    total = (min(low, max(scan.ratio / below, least)), max(high, min(scan.ratio * above, most)))
     flat = any(finding.flagged for finding in window.findings if finding.test == _FLAT_TEST)
     status = "undetermined" if flat else "local" if verdict.verdict == GOOD else verdict.verdict
     jumps = window.best.values[:, 2:]

@@ -88,3 +88,35 @@ def test_noise_is_not_told_as_a_motor_without_force(folder, capsys, monkeypatch)
     code, found, _ = _changed(folder[0], capsys, monkeypatch, "--window", "0", "0.5", **noisy)
     assert code == 3 and any("'encoder' differs" in reason for reason in found["reasons"])
     assert not any("mend its scale" in reason for reason in found["reasons"])
+
+
+def _as_an_arm(**gaps):
+    """The cart as an arm's recording (t, q, dq, tau) and scene; signals in ``gaps`` differ from 1.0 to 1.3 s."""
+    arrays = dict(np.load("cart.npz"))
+    t, q, tau = arrays["t"], arrays["position"][:, None], arrays["motor"][:, None]
+    signals = {"q": q, "dq": np.gradient(q, t, axis=0), "tau": tau}
+    missing = (t >= 1.0) & (t < 1.3)
+    for name, value in gaps.items():
+        signals[name] = np.where(missing[:, None], value, signals[name])
+    np.savez("arm.npz", t=t, joint_names=["rail"], **signals)
+    scene = (
+        Path("cart.yaml").read_text().replace("source: position", "source: q").replace("source: motor", "source: tau")
+    )
+    Path("arm.yaml").write_text(scene)
+
+
+@pytest.mark.parametrize("gaps", [("q",), ("q", "dq", "tau")], ids=["encoder", "every signal"])
+def test_a_gap_of_an_arms_signals_is_left_out_and_told(gaps, folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder[0])
+    _as_an_arm(**dict.fromkeys(gaps, np.nan))
+    found = _answer(folder[0], ["identify", "batch", "arm.npz", "--model", "arm.yaml"], capsys, monkeypatch)
+    _is_true(found)
+    assert found["verdict"] == "doubtful" and len(found["reasons"]) == 1
+    assert "'encoder' has no samples in 10 % of the time" in found["reasons"][0]
+
+
+def test_infinite_samples_of_an_arm_are_refused(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder[0])
+    _as_an_arm(q=np.inf)
+    assert main(["identify", "batch", "arm.npz", "--model", "arm.yaml"]) == 2
+    assert "NaN or infinite q" in capsys.readouterr().err

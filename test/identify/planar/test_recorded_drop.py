@@ -11,7 +11,7 @@ from contact_estimation.exceptions import ConfigError, IdentificationError
 from contact_estimation.identify.planar.contact_geometry import Impacts, Told
 from contact_estimation.identify.planar.flights import Recording, find_impacts, fit_flights, measure_noise
 from contact_estimation.identify.planar.recorded_drop import identify_recorded_drop
-from contact_estimation.identify.planar.shapes import Ellipse, square
+from contact_estimation.identify.planar.shapes import Ellipse, Polygon, square
 from contact_estimation.identify.planar.stepping import gravity
 from contact_estimation.studies.planar.table1 import BODIES, add_noise, random_drop
 
@@ -167,20 +167,60 @@ def test_a_flat_landing_says_nothing():
     assert found.status == "undetermined" and found.verdict.exit_code == 3
 
 
-def test_one_impact_alone_does_not_check_its_lever():
-    t, q, _ = record()
-    sound = identify_recorded_drop(TOLD, t[t < 0.45], q[t < 0.45], None)
-    low, high = sound.interval_total
-    assert low < min(sound.interval[0], 6.0) and high > max(sound.interval[1], 6.0)
-    angle = float(np.interp(sound.times[0], t, q[:, 2]))
+def record_one_impact(offset):
+    """t and q up to the second touch of a body whose centre is ``offset`` [m] along the ground off the middle."""
+    t, q, _ = fall()
+    lowest = q[:, 1] + square(1.0).levers(q[:, 2])[..., 1].min(axis=-1)
+    angle = float(q[np.argmax(lowest < 0.0), 2])
     along_ground = np.array([np.cos(angle), -np.sin(angle)])  # in the body's axes
-    off_centre = replace(BODY, corners=CORNERS - 0.06 * along_ground)
-    t, q, _ = world.sample(*world.drop(off_centre, *START, 0.45), 0.006)
-    q = q + NOISE * np.random.default_rng(0).standard_normal(q.shape)
-    found = identify_recorded_drop(TOLD, t, q, None)
+    body = replace(BODY, corners=CORNERS - offset * along_ground)
+    t, q, _ = world.sample(*world.drop(body, *START, 0.45), 0.006)
+    return t, q + NOISE * np.random.default_rng(0).standard_normal(q.shape)
+
+
+def flagged(found):
+    return [finding.test for finding in found.verdict.findings if finding.flagged]
+
+
+def test_one_impact_alone_does_not_check_the_centre_of_mass():
+    found = identify_recorded_drop(TOLD, *record_one_impact(0.06), None)
     assert found.interval[0] > 12.0  # the truth is 6
-    assert [finding.test for finding in found.verdict.findings if finding.flagged] == ["redundant"]
-    assert found.status == "doubtful" and "one impact alone" in found.verdict.reasons[0]
+    assert flagged(found) == ["redundant"] and found.status == "doubtful"
+    assert "one impact alone" in found.verdict.reasons[0] and "--centre-std" in found.verdict.reasons[0]
+    assert found.interval_total[0] < 6.0 < found.interval_total[1]
+
+
+def test_a_centre_of_mass_that_is_known_makes_one_impact_count_as_far():
+    """The interval widens with the uncertainty; from 5 % of m/I on it is a doubt."""
+    t, q = record_one_impact(0.0)
+    exact, sure, unsure = (
+        identify_recorded_drop(replace(TOLD, centre_std=share), t, q, None) for share in (0.0, 1e-3, 0.1)
+    )
+    assert exact.status == sure.status == "local" and exact.interval_total == pytest.approx(exact.interval, rel=1e-3)
+    assert np.ptp(exact.interval) < np.ptp(sure.interval_total) < np.ptp(unsure.interval_total)
+    assert unsure.status == "doubtful"
+
+
+def test_the_derivatives_of_the_conditions_by_m_over_i_and_by_the_centre():
+    t, q, v = record()
+    recording = Recording(t, q, v)
+    noise = measure_noise(recording)
+    fit = find_impacts(recording, noise)
+
+    def misses(offset, ratio, at):
+        impacts = Impacts(recording, noise, fit, Told(Polygon(CORNERS - offset), 0.4))
+        numbers = np.concatenate([at.values.ravel(), [1.0], impacts.durations, np.zeros(impacts.count)])
+        return impacts._conditions(numbers, ratio)[0]
+
+    impacts = Impacts(recording, noise, fit, TOLD)
+    best = impacts.correct(6.0)
+    best = best._replace(values=impacts.found)
+    by_ratio, by_centre, _ = impacts.sensitivity(best, 6.0)
+    numeric = (misses(np.zeros(2), 6.0 * np.exp(1e-6), best) - misses(np.zeros(2), 6.0 * np.exp(-1e-6), best)) / 2e-6
+    np.testing.assert_allclose(by_ratio, numeric, atol=1e-6)
+    for axis, step in enumerate(1e-6 * np.eye(2)):
+        numeric = (misses(step, 6.0, best) - misses(-step, 6.0, best)) / 2e-6
+        np.testing.assert_allclose(by_centre[:, axis], numeric, atol=2e-2)  # the angle turns a little in the impact
 
 
 def test_many_optima_are_told_as_a_range():
