@@ -383,7 +383,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("page: a silent observer is not told", "return seconds > SILENCE ? seconds : null;", "return null;"),
     ],
     ("viz/thinning.py", "test/viz/test_thinning.py"): [
-        ("page: maxima are lost", "int(known[np.argmax(values)])", "int(known[0])"),
+        ("page: maxima are lost", "(np.argmin, np.argmax)", "(np.argmin, np.argmin)"),
         ("page: changes are lost", "chosen |= {*changes.tolist(), *", "chosen |= {*"),
         ("page: changes are not bounded", "if len(changes) > MAX_CHANGES:", "if False:"),
     ],

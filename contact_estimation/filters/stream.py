@@ -33,7 +33,8 @@ class SampleStream:
     - not finite, wrong size, a torque beyond all limits, a position that jumped: refused; the interval is integrated at
       the next good sample.
     - the same stamp again: refused and counted, the estimate stays.
-    - a stamp before the last one: the observer restarts (a bag that loops), unless one sample came out of order.
+    - a stamp before the last one: the observer restarts, unless one sample came out of order; from the first stamp on
+      again (a bag that loops) as if nothing had been before.
     - stamps that step where the arm moved as in one period: one period is integrated (:mod:`.clock_steps`).
     - a gap up to ``max_gap``: integrated in steps of the nominal period; a longer one restarts the observer, unless the
       arm is where it was (``max_pause``).
@@ -98,6 +99,7 @@ class SampleStream:
         self._zero_in_contact = False
         self._torque, self._last_dq, self._last_torque = np.zeros(n), np.zeros(n), np.zeros(n)
         self._last_ns: int | None = None
+        self._begin_ns = 0
         self._settle = self._out_of_order = False
         apart = sensors.plausibility.hold
         self._clock_steps = ClockSteps(self._period, sensors.longest_period, apart, sensors.pause_way)
@@ -292,6 +294,7 @@ class SampleStream:
             return self._refuse(*limits.describe())
         self._torque[:] = limits.torque
         if self._last_ns is None:
+            self._begin_ns = stamp_ns
             return self._start(stamp_ns, "")
         dt_ns = stamp_ns - self._last_ns
         if dt_ns <= 0:
@@ -302,7 +305,8 @@ class SampleStream:
                 return self._refuse("out_of_order", "a sample is older than the last one: it came out of order")
             self.counters["backward"] += 1
             reason = f"time went back by {-dt_ns * 1e-9:.3f} s: the observer restarted"
-            return self._start(stamp_ns, reason, unseen=self._unseen(-dt_ns * 1e-9))
+            loops, self._begin_ns = stamp_ns <= self._begin_ns, min(stamp_ns, self._begin_ns)
+            return self._start(stamp_ns, reason, unseen=None if loops else self._unseen(-dt_ns * 1e-9))
         dt = dt_ns * 1e-9
         stepped = self._clock_steps.stepped(dt, self._q, self._last_q, self._dq)
         if dt > self.sensors.max_gap:

@@ -242,7 +242,7 @@ class Resuming(Notes):
 def resuming(arm):
     feed = Feed(arm, good=0)
     feed.stream.observer = feed.observer = Resuming()
-    [feed() for _ in range(10)]
+    [feed() for _ in range(150)]
     return feed
 
 
@@ -250,6 +250,11 @@ def resuming(arm):
 def test_behind_a_gap_an_observer_may_know_what_it_knew(resuming, periods, unseen):
     resuming(periods, q=resuming.q + 0.01)
     assert resuming.observer.unseen == [pytest.approx(unseen)] and len(resuming.observer.resets) == 2
+
+
+def test_a_bag_that_loops_begins_anew(resuming):
+    resuming(-149, q=resuming.q + 0.01)
+    assert not resuming.observer.unseen and len(resuming.observer.resets) == 2
 
 
 def test_while_it_settles_again_too(resuming):
