@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
-    ("filters/stream.py", "test/filters/test_stream.py"): [
+    ("filters/stream.py", "test/filters/test_stream.py test/filters/test_stream_gaps.py"): [
         ("stream: what is beyond a limit passes", "if limits.beyond():", "if False:"),
         ("stream: sizes are not compared", "fits = len(q) == len(dq) == len(tau) == self.arm.n", "fits = True"),
         ("stream: a jump of position passes", "if limits.jumped(max(dt, self._period)):", "if False:"),

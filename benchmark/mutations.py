@@ -56,17 +56,21 @@ MUTATIONS = [
         STREAM,
         '        self._remember()\n        return self._accept(stamp_ns, "")',
         '        return self._accept(stamp_ns, "")',
-        "test/filters/test_stream.py",
+        "test/filters/test_stream.py test/filters/test_stream_gaps.py",
     ),
     Mutation(
         "limits: a torque beyond the limit passes",
         "filters/sample_limits.py",
         '("max_torque", sensors.max_torque, arm.effort_limit)',
         '("max_torque", 10 * sensors.max_torque, arm.effort_limit)',
-        "test/filters/test_stream.py",
+        "test/filters/test_stream.py test/filters/test_stream_gaps.py",
     ),
     Mutation(
-        "stream: gaps are bridged", STREAM, "if dt > self.sensors.max_gap:", "if False:", "test/filters/test_stream.py"
+        "stream: gaps are bridged",
+        STREAM,
+        "if dt > self.sensors.max_gap:",
+        "if False:",
+        "test/filters/test_stream_gaps.py",
     ),
     Mutation("stream: duplicates are used", STREAM, "if dt_ns == 0:", "if False:", "test/filters/test_stream.py"),
     Mutation(
