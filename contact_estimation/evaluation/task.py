@@ -106,9 +106,8 @@ def evaluate(task: Task) -> dict[str, Any]:
 
     Returns:
         ``about`` (robot, samples, duration [s], label of the reference, share of samples without it) and ``observers``,
-        name -> figures of
-        :meth:`~contact_estimation.viz.scores.Scores.figures` and the stream's counters. A recording that failed has
-        ``error`` instead, an observer that failed has figures ``error``.
+        name -> figures of :meth:`~contact_estimation.viz.scores.Scores.figures` and the stream's counters. A recording
+        that failed has ``error`` instead, an observer that failed has figures ``error``.
     """
     try:
         arm, recording = _open(task)

@@ -50,8 +50,8 @@ class StampedRows:
         """Return the values at ``stamps`` (k,), which are the rows from ``begin`` on of what they belong to.
 
         Returns:
-            (k, columns): the own rows there where the stamps agree, else interpolated; NaN outside
-            their time and in gaps longer than :data:`LONGEST_BRIDGE`.
+            (k, columns): the own rows there where the stamps agree, else interpolated; NaN outside their time and in
+            gaps longer than :data:`LONGEST_BRIDGE`.
         """
         rows = slice(begin, begin + len(stamps))
         if np.array_equal(self.stamps[rows], stamps):
@@ -72,8 +72,8 @@ class StampedRows:
         origin = self._begins[0][0]  # float64 holds a difference of stamps to the nanosecond, an absolute stamp not
         t, t_there = (stamps - origin) * 1e-9, (self.stamps[rows] - origin) * 1e-9
         found = np.stack([np.interp(t, t_there, c, left=np.nan, right=np.nan) for c in self.values[rows].T], axis=1)
-        after = np.searchsorted(t_there, t)  # of an own stamp itself, which no gap can make unknown
-        inside = (after > 0) & (after < len(t_there)) & (t_there[np.minimum(after, len(t_there) - 1)] != t)
-        gap = t_there[np.minimum(after, len(t_there) - 1)] - t_there[np.maximum(after - 1, 0)]
-        found[inside & (gap > LONGEST_BRIDGE)] = np.nan
+        after = np.clip(np.searchsorted(t_there, t), 1, len(t_there) - 1)
+        begin, end = t_there[after - 1], t_there[after]
+        unknown = (begin < t) & (t < end) & (end - begin > LONGEST_BRIDGE)  # but no own stamp
+        found[unknown] = np.nan
         return found

@@ -16,16 +16,6 @@ from contact_estimation.filters.stream import SampleStream
 from contact_estimation.robot import load_arm
 
 
-@pytest.fixture(scope="module")
-def arm():
-    return load_arm("ur16e")
-
-
-@pytest.fixture
-def feed(arm):
-    return Feed(arm)
-
-
 def test_the_notes_are_an_observer_and_good_samples_are_valid(feed):
     assert isinstance(feed.observer, Observer)
     estimate = feed()

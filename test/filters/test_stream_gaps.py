@@ -4,18 +4,6 @@ import numpy as np
 import pytest
 from stream_feed import Feed, Notes, Q
 
-from contact_estimation.robot import load_arm
-
-
-@pytest.fixture(scope="module")
-def arm():
-    return load_arm("ur16e")
-
-
-@pytest.fixture
-def feed(arm):
-    return Feed(arm)
-
 
 def test_a_short_gap_is_integrated_with_positions_in_between(feed):
     steps = len(feed.observer.steps)
