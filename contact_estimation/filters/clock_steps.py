@@ -26,7 +26,6 @@ class ClockSteps:
 
     Attributes:
         queued: the last sample came from the queue.
-        time_lost: the last wait was not integrated as time; set by the caller where it restarts behind a gap.
         problem: why no estimate may be used now: steps that follow each other; an empty string while there are none.
     """
 
@@ -34,8 +33,13 @@ class ClockSteps:
         self._period, self._longest, self._apart, self._least_way = period, longest, apart, least_way
         self._ahead = 0.0  # time [s] by which the stamps ran ahead of samples that may follow from the queue
         self._since_step = math.inf  # [s]
-        self.queued = self.time_lost = False
+        self._time_lost = False  # the last wait was not integrated as time
+        self.queued = False
         self.problem = ""
+
+    def skip(self) -> None:
+        """Take the last wait as a gap that is not integrated as time."""
+        self._time_lost = True
 
     def stepped(self, dt: float, q: np.ndarray, last_q: np.ndarray, dq: np.ndarray) -> bool:
         """Return whether one period passed between two samples, and not the time ``dt`` [s] of their stamps.
@@ -52,8 +56,8 @@ class ClockSteps:
         self.queued = dt < 0.5 * self._period < self._ahead
         if self.queued:
             self._ahead += dt - self._period
-            return self.time_lost
-        self.time_lost, self._ahead = False, 0.0
+            return self._time_lost
+        self._time_lost, self._ahead = False, 0.0
         if dt <= self._longest:
             return False
         self._ahead = dt - self._period
@@ -61,7 +65,7 @@ class ClockSteps:
         by_stamps, by_period = (float(np.abs(way - time * dq).max()) for time in (dt, self._period))
         if max(2.0 * by_period, self._least_way) >= by_stamps:
             return False
-        self.time_lost = True
+        self._time_lost = True
         if self._since_step <= self._apart:
             self.problem = "stamps step again and again; have the driver stamp each sample when it is taken"
         self._since_step = 0.0

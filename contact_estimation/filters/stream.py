@@ -365,7 +365,7 @@ class SampleStream:
         It goes on where each joint is where one period would have brought it: the arm stood still, or the clock jumped.
         """
         self.counters["gap"] += 1
-        self._clock_steps.time_lost = True
+        self._clock_steps.skip()
         sensors, way = self.sensors, self._period * self._dq
         allowed = sensors.pause_way + 0.5 * np.abs(way)  # stamps jitter by half a period
         stays = bool((np.abs(self._q - self._last_q - way) < allowed).all())

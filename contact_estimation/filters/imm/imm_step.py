@@ -175,7 +175,7 @@ class ImmStep:
         """
         self._push.set_interval(duration)
         changing, steady = self._changing, self._steady
-        changing.decay[:], changing.noise[:] = self._layout.decay_and_noise(duration)
+        changing.decay[:], changing.noise[:], _ = self._layout.drift(duration)
         steady.decay[:], steady.noise[:] = self._layout.frozen(changing.decay, changing.noise)
         self._transition[:] = self._chain.transition(duration, deciding, self.push).ravel(order="F")
 

@@ -2,9 +2,7 @@
 
 A push that begins in a gap is found only if the friction is known: with its prior, friction and torque bias explain
 60 N at the tool of a UR16e. Bias, Coulomb friction and the friction disturbance go on by their own dynamics, towards
-their prior mean m, with decay D and noise Q over the time that nobody saw:
-
-    x' = D x + (I - D) m,    P' = D P D + Q.
+their prior mean, over the time that nobody saw (:class:`~contact_estimation.filters.imm.state.Drift`).
 
 The presliding states are lost. A joint that rests has some friction between -c and c: what is not known of its
 presliding state is an error of the disturbance. Contacts, pushes and offsets of the deflections start anew.
@@ -51,11 +49,10 @@ def predict_friction(
     """
     parts, entries = layout.parts, np.arange(layout.size)
     where = np.concatenate([entries[parts[name]] for name in (*FRICTION, "joint_stiffness")])
-    decay, noise = (values[where] for values in layout.decay_and_noise(time))
-    mean = decay * x[where] + (1.0 - decay) * layout.mean[where]
-    covariance = unpack_array(packed, layout.size)[np.ix_(where, where)] * np.outer(decay, decay) + np.diag(noise)
+    drift = layout.drift(time).of(where)
+    covariance = drift.covariance(unpack_array(packed, layout.size)[np.ix_(where, where)])
     n, coulomb = layout.n, parts["coulomb"]
     disturbance = np.arange(2 * n, 3 * n)
     square = x[coulomb] ** 2 + np.diagonal(covariance)[n : 2 * n]
     covariance[disturbance, disturbance] += unsettled**2 * square
-    return KeptFriction(where, mean, covariance)
+    return KeptFriction(where, drift.state(x[where]), covariance)

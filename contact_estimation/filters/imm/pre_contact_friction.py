@@ -2,9 +2,7 @@
 
 Two states are kept. The later one is that of the last block without a known contact: an unknown contact leaves friction
 as it is. A slow change of the load has changed it before anything was named. The earlier state is that of some seconds
-of free space before. It has drifted since, with the decay D and the noise Q of the filters' prediction:
-
-    x' = D x + (I - D) m,    P' = D P D + Q.
+of free space before. It has drifted since (:class:`~contact_estimation.filters.imm.state.Drift`).
 
 The history of free space has the earlier state, but not the later one: it takes no state of an unknown contact.
 """
@@ -26,7 +24,7 @@ class PreContactFriction:
     """
 
     def __init__(self, layout: StateLayout, age: float) -> None:
-        self._layout, (self._decay, self._noise) = layout, layout.decay_and_noise(age)
+        self._layout, self._drift = layout, layout.drift(age)
         self._states = [(np.array(layout.mean), pack_array(np.diag(layout.first_variance)))]
 
     def keep(self, x: np.ndarray, p: np.ndarray, earlier: tuple[np.ndarray, np.ndarray] | None) -> None:
@@ -49,10 +47,8 @@ class PreContactFriction:
     def state(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return mean (N,) and covariance (N, N) of a state."""
         covariance = unpack_array(self._states[k][1], self._layout.size)
-        if k > 0:
-            covariance = covariance * np.outer(self._decay, self._decay) + np.diag(self._noise)
-        return self._mean(k), covariance
+        return self._mean(k), self._drift.covariance(covariance) if k > 0 else covariance
 
     def _mean(self, k: int) -> np.ndarray:
         x = self._states[k][0]
-        return x if k == 0 else np.asarray(self._decay * x + (1.0 - self._decay) * self._layout.mean)
+        return x if k == 0 else self._drift.state(x)

@@ -145,7 +145,7 @@ class PushSinceStart:
         y, presliding, noise, motion, jacobian = (np.mean(values, axis=0) for values in zip(*self._window))
         window, time = _Window(y, presliding, noise, jacobian), self._time
         self._window, self._time = [], 0.0
-        decay, walk = (values[self._friction] for values in self._layout.decay_and_noise(time))
+        decay, walk, _ = self._layout.drift(time).of(self._friction)
         walk[-n:] += _BLOCKS * motion
         for torque_filter in (self._free, self._push):
             torque_filter.predict(decay, walk)

@@ -93,6 +93,32 @@ class ContactPart:
         return [self.where.start + self.estimated.index(k) if k in self.estimated else None for k in wanted]
 
 
+class Drift(NamedTuple):
+    """What becomes of entries of the state over a time: x' = D x + (I - D) m, P' = D P D + Q.
+
+    Attributes:
+        decay: (k,) diagonal of D.
+        noise: (k,) diagonal of Q.
+        mean: (k,) prior mean m.
+    """
+
+    decay: np.ndarray
+    noise: np.ndarray
+    mean: np.ndarray
+
+    def of(self, where: np.ndarray | slice) -> Drift:
+        """Return the drift of some of the entries."""
+        return Drift(self.decay[where], self.noise[where], self.mean[where])
+
+    def state(self, x: np.ndarray) -> np.ndarray:
+        """Return x' (k,) of ``x`` (k,)."""
+        return np.asarray(self.decay * x + (1.0 - self.decay) * self.mean)
+
+    def covariance(self, covariance: np.ndarray) -> np.ndarray:
+        """Return P' (k, k) of ``covariance`` (k, k)."""
+        return covariance * np.outer(self.decay, self.decay) + np.diag(self.noise)
+
+
 class StateLayout:
     """Parts and prior of a filter's state.
 
@@ -265,13 +291,13 @@ class StateLayout:
         found = [contact.theta.split(theta[contact.theta_where]).point for contact in self.contacts]
         return [position + ca.mtimes(rotation, point) for point in found]
 
-    def decay_and_noise(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the diagonals (N,) of the transition and of the process noise over ``dt`` [s].
+    def drift(self, dt: float) -> Drift:
+        """Return how the state changes over ``dt`` [s].
 
         Random walks keep their value; entries with a time constant forget it, and keep their prior variance.
         """
         decay = np.exp(-dt / self.time_constant)
-        return decay, self.random_walk * dt + self.variance * (1 - decay**2)
+        return Drift(decay, self.random_walk * dt + self.variance * (1 - decay**2), self.mean)
 
     def frozen(self, decay: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ``decay`` and ``noise`` (N,) of the mode ``unknown``: friction and offset are nearly constant.

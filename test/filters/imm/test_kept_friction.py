@@ -30,7 +30,7 @@ def state(layout):
 def test_known_presliding_states_leave_the_prediction_alone(layout, state):
     x, p = state
     kept = predict_friction(layout, x, pack_array(p), 2.0, np.zeros(layout.n))
-    decay, noise = layout.decay_and_noise(2.0)
+    decay, noise, _ = layout.drift(2.0)
     transition = np.diag(decay)
     expected = transition @ p @ transition + np.diag(noise)
     np.testing.assert_allclose(kept.mean, (layout.mean + decay * (x - layout.mean))[kept.where])

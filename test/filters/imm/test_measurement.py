@@ -130,7 +130,7 @@ def problem(arm, layout, rng):
     scale = 0.3 * np.sqrt(layout.variance)
     mixing = rng.standard_normal((layout.size, layout.size))
     covariance = scale[:, None] * (mixing @ mixing.T / layout.size + np.eye(layout.size)) * scale
-    decay, noise = layout.decay_and_noise(0.01)
+    decay, noise, _ = layout.drift(0.01)
     variance = np.concatenate([np.full(layout.m, 5e-5**2), np.full(6, 1.0)])
     return x, covariance, decay, noise, variance, rng.uniform(-1, 1, 6)
 
@@ -447,7 +447,7 @@ def hold(arm, layout, update, told, encoder_noise=1e-5, torque_noise=1.0):
     x, covariance, force, last = layout.mean.copy(), np.diag(0.01 * layout.variance), 50.0, pose(arm, Q)
     x[0], covariance[0, 0] = np.log(1e5), 0.04
     x[1] = force / 1e5
-    decay, noise = layout.decay_and_noise(0.01)
+    decay, noise, _ = layout.drift(0.01)
     variance = np.concatenate([np.full(layout.m, 5e-5**2), np.full(6, torque_noise**2)])
     torque = LOAD + arm.tcp_jacobian(Q)[:3].T @ normal * force
     bent = (torque - arm.gravity(Q))[layout.elastic_joints] / np.exp(x[layout.parts["joint_stiffness"]])
@@ -481,7 +481,7 @@ def test_only_a_way_into_a_surface_makes_its_stiffness_less_known(arm, layout, u
         """Return the standard deviation of ln K after a block in which the arm sinks by ``sinks`` [m]."""
         lever = np.linalg.pinv(arm.tcp_jacobian(Q)[:3]) @ layout.basis[0][:, 0]
         x, covariance = layout.mean.copy(), np.diag(1e-4 * layout.variance)
-        decay, noise = layout.decay_and_noise(0.01)
+        decay, noise, _ = layout.drift(0.01)
         told = {"tcp_pose": pose(arm, Q), "tcp_before": pose(arm, Q + lever * sinks), "depth_variance": walk**2}
         told |= {"R": np.full(layout.m + 6, 1e12), "y": np.zeros(layout.m + 6), "presliding_mean": np.zeros(6)}
         told |= {"within_noise": np.zeros(2), "closed": (1.0, 0.0), "gate": 3.0}
@@ -501,7 +501,7 @@ def touch(arm, layout, update, rng):
     x[0], x[1], spread[0], spread[1] = np.log(1e4), 0.0, np.log(10.0) ** 2, 4e-4**2
     spread[2:9] = 1e-12  # point, tilt and friction are known
     spread[layout.parts["bias"].start :] *= 0.01  # as after some time in free space
-    covariance, (decay, noise) = np.diag(spread), layout.decay_and_noise(0.01)
+    covariance, (decay, noise, _) = np.diag(spread), layout.drift(0.01)
     variance = np.concatenate([np.full(layout.m, 5e-5**2), np.full(6, 0.3**2)])
     for k in range(50):
         force = min(5.0 * (k + 1), 10.0)

@@ -44,7 +44,7 @@ def test_basis_is_right_handed_and_starts_with_the_normal(layout, two_contacts):
 
 
 def test_lasting_entries_keep_their_variance_and_walks_grow(layout, actuators):
-    decay, noise = layout.decay_and_noise(0.01)
+    decay, noise, _ = layout.drift(0.01)
     variance = layout.variance.copy()
     for _ in range(2000):
         variance = decay**2 * variance + noise
