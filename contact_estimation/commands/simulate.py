@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
     recording = as_recording(samples, arm, f"simulation of {args.scenario}", simulation.imperfections)
     if args.out is not None:
         write_recording(args.out, recording, arm)
+    limited = _limited_shares(simulation)
     force = np.linalg.norm(recording.truth["wrench_tcp"][:, :3], axis=1)
     result = {
         "scenario": args.scenario,
@@ -73,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
         "duration_s": simulation.time,
         "peak_force": float(force.max()),
         "contact_share": float(np.mean(force > 0)),
+        "torque_limited_share": limited,
         "real_time_factor": simulation.time / wall,
         "real_time_factor_cpu": simulation.time / cpu,
     }
@@ -83,6 +86,21 @@ def run(args: argparse.Namespace) -> int:
     )
     emit(args, result, text + ("" if args.out is None else f"\n{args.out}"))
     return 0
+
+
+def _limited_shares(simulation: Simulation) -> dict[str, float]:
+    """Return the share of the time at its effort limit of each joint that reached it, and warn of them."""
+    shares = simulation.plant.limited_time / simulation.time
+    limited = {name: float(share) for name, share in zip(simulation.arm.joint_names, shares) if share > 0.0}
+    if limited:
+        words = ", ".join(f"{name} {100 * share:.2g} %" for name, share in limited.items())
+        warnings.warn(
+            f"motors at their effort limit ({words} of the time): robot '{simulation.arm.name}' cannot do what the "
+            "scenario asks, and it may swing. Copy the scenario and reduce its forces and ways, or give another "
+            "'ready' in the robot's YAML",
+            stacklevel=3,
+        )
+    return limited
 
 
 def _simulation(args: argparse.Namespace) -> Simulation:

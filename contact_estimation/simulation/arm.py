@@ -48,6 +48,7 @@ class SimulatedArm:
         pushes: further forces: joint from 1 whose link is pushed (0: the TCP), point (3,) [m] in its frame, force (3,)
             [N] in base axes. ``wrench_tcp`` holds those at the TCP, ``tau_ext`` all.
         time: [s].
+        limited_time: (n,) [s] since the start in which more than the joint's effort limit was asked of its motor.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class SimulatedArm:
         self.data.qpos[:] = q
         mujoco.mj_step1(self.model, self.data)
         n = self.arm.n
+        self.limited_time = np.zeros(n)
         self.motor_position, self.motor_velocity = np.array(q, float), np.zeros(n)
         self.motor_torque, self.friction_torque = np.array(self.data.qfrc_bias), np.zeros(n)
         self.link_torque, self.tau_ext = np.array(self.data.qfrc_bias), np.zeros(n)
@@ -155,6 +157,7 @@ class SimulatedArm:
         """
         model, data = self.model, self.data
         self.motor_torque = np.minimum(np.maximum(motor_torque, -self._limit), self._limit)
+        self.limited_time += self.timestep * (self.motor_torque != motor_torque)
         drive = self.motor_torque + self._gravity_error
         if self.elastic:
             self._step_gears(drive)

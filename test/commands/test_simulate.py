@@ -106,3 +106,18 @@ def test_the_tool_of_a_recording_is_told_and_compared(tmp_path, capsys, out):
     assert main([*words, "--tool", "gripper"]) == 0 and "warning" not in capsys.readouterr().err
     assert main(words) == 0
     assert "made with tool 'gripper'; it is read with no tool: name it with --tool gripper" in capsys.readouterr().err
+
+
+def test_motors_at_their_limit_are_told(tmp_path, capsys):
+    """The arm cannot hold 1 kN at 0.8 m with the 330 Nm of its shoulder."""
+    scenario, push = tmp_path / "heavy.yaml", "{name: down, start: 0.3, duration: 0.5, force: [0.0, 0.0, -1000.0]}"
+    lines = ["title: too much", "source: a test", "robot: ur16e", "surfaces: []", "motion: [{duration: 1.0}]"]
+    scenario.write_text("\n".join([*lines, f"pushes: [{push}]"]))
+    with pytest.warns(UserWarning, match=r"effort limit .*shoulder_lift_joint .* 'ur16e' cannot do what"):
+        assert main(["simulate", str(scenario), "--json"]) == 0
+    assert 0.1 < json.loads(capsys.readouterr().out)["torque_limited_share"]["shoulder_lift_joint"] < 0.7
+
+
+def test_a_shipped_scenario_leaves_the_motors_below_their_limits(capsys):
+    assert main(["simulate", "linear_contact", "--seconds", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["torque_limited_share"] == {}
