@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import chi2
 
+from contact_estimation.filters.observer import CLOSED
 from contact_estimation.viz.reference import Reference
 from contact_estimation.viz.style import COLOURS, TRUTH, band, figure
 from contact_estimation.viz.thinning import extremes
@@ -62,19 +63,23 @@ def error_figure(logs: Logs, t0: float, reference: Reference) -> Figure:
 
 
 def stiffness_figure(logs: Logs, t0: float, reference: Reference | None = None) -> Figure | None:
-    """Draw the stiffness of the first contact (norm of K) with the band of its norm."""
+    """Draw the stiffness of the first contact (norm of K) with the band of its norm; where it is open there is none."""
     drawn = _each(logs, lambda columns: "stiffness" in columns)
     if not drawn:
         return None
     fig, axes = figure(1, 1, height=2.6)
     axis: Axes = axes[0, 0]
+    top = 0.0
     for colour, name, columns in drawn:
+        # The stiffness of a contact that is open is what the settings expect.
+        stiffness = np.where(columns["contact_probability"][:, 0] < CLOSED, np.nan, columns["stiffness"]) / 1e3
         vector, covariance = columns["contact_stiffness"][:, 0], columns["contact_covariance"][:, 0, :3, :3]
         with np.errstate(invalid="ignore", divide="ignore"):
             normal = vector / columns["stiffness"][:, None]
         spread = np.sqrt(np.maximum(np.einsum("ni,nij,nj->n", normal, covariance, normal), 0))
-        _curve(axis, columns["t"] - t0, columns["stiffness"] / 1e3, spread / 1e3, colour, name)
-    top = 1.5 * max(np.nanpercentile(columns["stiffness"], 95) for *_, columns in drawn) / 1e3
+        _curve(axis, columns["t"] - t0, stiffness, spread / 1e3, colour, name)
+        if np.isfinite(stiffness).any():
+            top = max(top, 1.5 * float(np.nanpercentile(stiffness, 95)))
     if reference is not None and np.isfinite(reference.stiffness):
         label = f"reference: {reference.stiffness_label}"
         axis.axhline(reference.stiffness / 1e3, color=TRUTH, linewidth=1.6, label=label)

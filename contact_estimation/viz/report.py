@@ -27,7 +27,7 @@ _FORCE = (
     "Force of the environment on the robot, TCP axes. Truth or measurement is the force at the tool; an estimate also "
     "shows the force of a contact on a link. Bands: 2 sigma; a wide band may leave the axes, which fit the curves."
 )
-_STIFFNESS = "Norm of the stiffness vector; bands: 2 sigma."
+_STIFFNESS = "Norm of the stiffness vector while in contact; bands: 2 sigma."
 _POINT = (
     "Contact point on the robot (solid; bands: 2 sigma of the point in the tool; truth dashed) and rest position of "
     "the environment (dotted), base frame, from the first point."

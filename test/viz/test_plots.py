@@ -33,3 +33,19 @@ def test_a_gap_stays_a_gap():
     points = drawn_force(force)
     inside = (points[:, 0] >= 100.0) & (points[:, 0] < 200.0)
     assert inside.sum() > 100 and np.isnan(points[inside, 1]).all() and np.isfinite(points[~inside, 1]).all()
+
+
+def test_an_open_contact_has_no_stiffness():
+    """What an estimate holds of it then is what the settings expect."""
+    closed = np.arange(500) >= 200
+    columns = {
+        "t": np.arange(500) / 500.0,
+        "stiffness": np.where(closed, 2.6e4, 2e4),
+        "contact_probability": np.where(closed, 0.9, 0.1)[:, None],
+        "contact_stiffness": np.zeros((500, 1, 3)),
+        "contact_covariance": np.zeros((500, 1, 9, 9)),
+    }
+    columns["contact_stiffness"][:, 0, 2] = columns["stiffness"]
+    points = plots.stiffness_figure({"contact_imm": columns}, 0.0).axes[0].lines[0].get_xydata()
+    assert np.isnan(points[:200, 1]).all()
+    np.testing.assert_allclose(points[200:, 1], 26.0)

@@ -129,10 +129,10 @@ function show(list, index) {
   state.drawn += 1;
 }
 
-// The force in words. On a link away from the tool, the truth of a recording is of the tool only.
+// The force in words. The truth of a recording is that of the tool only; a push may be elsewhere.
 function told(frame) {
   const newtons = (vector) => `${Vector.norm(vector).toFixed(1)} N`, tool = frame.truth?.force;
-  const truth = tool ? ` (truth${frame.link_force ? " at the tool" : ""} ${newtons(tool)})` : "";
+  const truth = tool ? ` (truth at the tool ${newtons(tool)})` : "";
   const force = newtons(frame.link_force ?? frame.force), at = frame.link ? ` at ${frame.link}` : "";
   return `${force}${frame.link_force ? at + truth : truth + at}${frame.mismatch ? `; model and data disagree: ${frame.mismatch}` : ""}`;
 }
