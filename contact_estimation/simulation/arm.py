@@ -172,10 +172,11 @@ class SimulatedArm:
         mujoco.mj_step1(model, data)  # so that poses, forces and truth belong to the new state
         self._contact_forces()
         if not np.isfinite(data.qvel).all():
-            raise DriverError(
-                f"the simulation of '{self.arm.name}' diverged at {self.time:.3f} s; use a shorter timestep, a "
-                "softer surface or lower gains"
-            )
+            limited = [name for name, time in zip(self.arm.joint_names, self.limited_time) if time > 0.0]
+            advice = "use a shorter timestep, a softer surface or lower gains"
+            if limited:
+                advice += f", or ask less of {', '.join(limited)}: their motors were at their effort limit"
+            raise DriverError(f"the simulation of '{self.arm.name}' diverged at {self.time:.3f} s; {advice}")
 
     def _contact_forces(self) -> None:
         data = self.data

@@ -109,6 +109,18 @@ def test_a_simulation_that_diverges_says_so():
         list(simulation.run(1.0))
 
 
+def test_a_simulation_that_diverges_names_the_motors_that_were_at_their_limit(arm):
+    simulated, _ = plant(arm, {})
+    asked = np.zeros(6)
+    asked[1] = 1e4
+    expected = r"diverged at .* lower gains, or ask less of shoulder_lift_joint: their motors"
+    with np.errstate(all="ignore"), pytest.raises(DriverError, match=expected):
+        for _ in range(20_000):
+            simulated.step(asked)
+    assert simulated.limited_time[1] == pytest.approx(simulated.time)
+    assert not np.delete(simulated.limited_time, 1).any()
+
+
 def test_an_elastic_joint_sags_by_torque_over_stiffness(arm):
     stiffness = [40e3, 38e3, 38e3, 12e3, 12e3, 12e3]
     simulated, _ = plant(arm, {"elasticity": {"stiffness": stiffness}})
