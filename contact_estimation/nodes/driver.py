@@ -50,7 +50,7 @@ class Driver(ManagedNode):
     def __init__(self, name: str = "driver", defaults: dict[str, Any] | None = None) -> None:
         super().__init__(name, automatically_declare_parameters_from_overrides=True)
         s = self._settings = parameters.declare(self, RobotDriverParameters, defaults)
-        self.arm = load_arm(s.robot, s.tool)
+        self.arm = load_arm(*s.arm_names())
         self.backend: Any = make_backend(s.driver, self.arm, s.backend_options(), shared=s.shared())
         path = find_config("limits", s.safety, self.arm.settings.folder) if s.safety else None
         limits = self._limits = SafetySettings() if path is None else from_yaml(SafetySettings, path)
