@@ -68,7 +68,9 @@ def verbs(folder: Path, observer: str) -> dict[str, list[str]]:
         "convert, .npz to bag": ["convert", npz, str(folder / "out"), "--json"],
         "replay": ["replay", bag, *replay],
         "replay --export": ["replay", bag, *replay, "--export", str(folder / "export.npz")],
+        "replay --report": ["replay", bag, *replay, "--report", str(folder / "report")],
         "compare": ["compare", bag, *robot, "--observers", observer, "--json"],
+        "compare --out": ["compare", bag, *robot, "--observers", observer, "--json", "--out", str(folder / "c.html")],
         "evaluate": ["evaluate", bag, "--observers", observer, *results],
     }
 

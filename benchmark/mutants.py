@@ -290,6 +290,16 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("zeroed: every jump is one of the sensor", "self._jump if _lacks(", "self._jump if True or _lacks("),
     ],
     ("ros/command_gate.py", "test/ros/test_command_gate.py"): [
+        (
+            "gate: one late sample ends a motion",
+            "except StaleSampleError as error:",
+            "except ZeroDivisionError as error:",
+        ),
+        (
+            "gate: activates an arm that executes nothing",
+            'if why := getattr(self._backend, "state_problem", str)():',
+            'if why := "":',
+        ),
         ("gate: any quaternion passes", "if not np.isfinite(norm) or abs(norm - 1.0) > 1e-3:", "if False:"),
         (
             "gate: a dead estimator does not stop it",

@@ -39,6 +39,10 @@ class DriverError(ContactEstimationError, RuntimeError):
     """A robot, its controller or its connection is not in a state in which it can be used."""
 
 
+class StaleSampleError(DriverError):
+    """The newest sample of the robot is too old to command from; the next one may do."""
+
+
 def refuse_names(owner: str, **arguments: tuple[object, str]) -> None:
     """Refuse a name where the thing is expected that a loader makes of it.
 

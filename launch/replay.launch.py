@@ -1,6 +1,6 @@
 """A recording through estimator and baseline: bringup with driver:=replay.
 
-    ros2 launch contact_estimation replay.launch.py bag:=/path/to/bag robot:=ur16e rviz:=true
+    ros2 launch contact_estimation replay.launch.py bag:=/path/to/bag rviz:=true
 
 It ends with the recording; loop:=true plays it over and over.
 """

@@ -232,7 +232,7 @@ def evaluate(bag: Path, out: Path) -> str:
         ],
         page_3d=page.name,
     )
-    run = ReplayedRun(arm, recording, logs, reference)
+    run = ReplayedRun.of(arm, recording, logs, reference)
     replay_report(report, run, f"Demo: {title[0].lower()}{title[1:]}", extras)
     figures = {name: summarise(log.columns(), reference) for name, log in logs.items()}
     lines += ["", PHASES_CAPTION, text_table(*by_phase), "", GRAPH_CAPTION, text_table(GRAPH_HEADER, graph_rows)]

@@ -10,10 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
-from contact_estimation.exceptions import ConfigError
+from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.description import urdf_path
 from contact_estimation.ros import bringup, node_settings
@@ -38,9 +39,9 @@ ROBOTS_WITH_MPC = [name for name in bringup.ROBOTS if f"mpc_plane_{name}" in con
 
 @pytest.fixture
 def bag(tmp_path):
-    """Something that exists: a plan does not open it."""
-    (tmp_path / "bag").mkdir()
-    return str(tmp_path / "bag")
+    """Of a recording all that a plan reads: the robot and the tool it names."""
+    np.savez(tmp_path / "bag.npz", robot="ur16e", tool="")
+    return str(tmp_path / "bag.npz")
 
 
 def plan(**values: str) -> bringup.Plan:
@@ -102,6 +103,25 @@ def test_packages_of_ros_that_are_imported_are_dependencies():
     assert {"rclpy", "launch_ros", "tf2_ros", "sensor_msgs", "rcl_interfaces"} <= ros
     missing = [name for name in ros if not re.search(rf"<(exec_)?depend>{name}</", xml)]
     assert not missing
+
+
+def test_a_replay_takes_robot_and_tool_from_the_recording(tmp_path):
+    bag = str(tmp_path / "pushes.npz")
+    np.savez(bag, robot="fr3", tool="gripper")
+    own = [node for node in plan(driver="replay", bag=bag, view="true").nodes if node.executable != "recorder"]
+    assert {(node.parameters["robot"], node.parameters["tool"]) for node in own} == {("fr3", "gripper")}
+    (robot,) = {node.parameters["robot"] for node in plan(driver="replay", bag=bag, robot="panda").nodes}
+    assert robot == "panda"
+    numbers = {name: np.zeros((2, 6)) for name in ("q", "dq", "tau")}
+    np.savez(bag, t=[0.0, 0.002], joint_names=load_arm("ur16e").joint_names, **numbers)
+    with pytest.raises(RecordingError, match=r"names no robot.*robot:="):
+        plan(driver="replay", bag=bag)
+
+
+def test_a_recorded_launch_names_its_robot_for_the_replay():
+    recorder = nodes(record="true", tool="gripper")["recorder"].parameters
+    assert [recorder[name] for name in ("robot", "tool", "sensors")] == ["ur16e", "gripper", "ur16e_driver"]
+    assert "robot" not in nodes(record="true", robot=str(ROOT / "config/robots/fr3"))["recorder"].parameters
 
 
 def test_a_tool_reaches_every_node_and_the_description():

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from contact_estimation.codegen import show_progress
     from contact_estimation.evaluation.scoring import (
         evaluate_recording,
-        make_logs,
+        make_curves,
         open_streams,
         survey_for,
         write_report,
@@ -54,11 +54,11 @@ def run(args: argparse.Namespace) -> int:
     recording = open_for(arm, args)
     streams = open_streams(arm, args.observers, args.sensors or recording.head.sensors)
     duration, problems, missing = survey_for(recording, streams.values())
-    logs = make_logs(recording, streams) if args.out is not None else {}
-    sinks = {name: [log.append] for name, log in logs.items()}
+    curves = make_curves(streams) if args.out is not None else {}
+    sinks = {name: [own.append] for name, own in curves.items()}
     found = evaluate_recording(arm, recording, streams, observer_progress(len(recording)), sinks=sinks)
     if args.out is not None:
-        write_report(args.out, found, logs, f"Observers on {args.recording.name}", command_line(args))
+        write_report(args.out, found, curves, f"Observers on {args.recording.name}", command_line(args))
     source = recording.head.source
     figures = {name: scores.figures() for name, scores in found.scores.items()}
     about = {"source": source, "samples": len(recording), "duration_s": duration, "problems": problems}

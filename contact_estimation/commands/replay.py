@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     from contact_estimation.codegen import show_progress
     from contact_estimation.evaluation.scoring import (
         evaluate_recording,
-        make_logs,
+        make_curves,
         open_streams,
         survey_for,
         timed,
@@ -80,8 +80,7 @@ def run(args: argparse.Namespace) -> int:
     with timed(seconds, "open"):
         arm = load_robot(args, [args.recording])
     with timed(seconds, "read"):
-        recording = open_for(arm, args)
-        samples = recording if args.report is None else recording.read()  # a report shows all of them
+        samples = open_for(arm, args)
         head = samples.head
     with timed(seconds, "open"):
         observers = [*args.observer, *map(str, args.config)] or [DEFAULT_OBSERVER]
@@ -97,8 +96,8 @@ def run(args: argparse.Namespace) -> int:
     files = _files(args.export, list(streams))
     for file in files.values():
         check_output_file(file.path, [args.recording], "--export", ".npz")
-    logs = make_logs(samples, streams) if args.report is not None else {}
-    sinks = {name: [sink[name].append for sink in (files, logs) if name in sink] for name in streams}
+    curves = make_curves(streams) if args.report is not None else {}
+    sinks = {name: [sink[name].append for sink in (files, curves) if name in sink] for name in streams}
     found = evaluate_recording(arm, samples, streams, observer_progress(len(samples)), seconds, sinks)
     invalid = {name: scores.reasons.counts() for name, scores in found.scores.items()}
     figures = {name: scores.figures() for name, scores in found.scores.items()}
@@ -112,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     report = ""
     if args.report is not None:
         title = f"Replay of {args.recording.name}"
-        report = str(write_report(args.report / "report.html", found, logs, title, command_line(args)))
+        report = str(write_report(args.report / "report.html", found, curves, title, command_line(args)))
     about = {"source": head.source, "samples": len(samples), "duration_s": duration}
     result = {
         "recording": about | {"problems": problems},

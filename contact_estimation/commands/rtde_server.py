@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, help="seed of everything random (default 0)")
     text = "SCHED_FIFO priority, where the system grants it (default 0: none)"
     add("--realtime-priority", type=int, default=0, help=text)
-    text = "read faults from stdin: stall S, drop, half, short, nan, jump, protective_stop, unlock, state, commands"
+    text = "read faults from stdin: stall S, drop S, half, short, nan, jump, protective_stop, unlock, state, commands"
     add("--console", action="store_true", help=text)
 
 

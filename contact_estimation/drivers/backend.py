@@ -37,6 +37,7 @@ class Backend(Protocol):
             sensor, which shall then subtract it.
         hold: optional method; takes the equilibrium that ends a motion also where :meth:`command` refuses because the
             arm's samples are bad (default :meth:`command`).
+        state_problem: optional method; why the arm must not be commanded now, "" when it may (default "").
     """
 
     joint_names: tuple[str, ...]
@@ -63,6 +64,7 @@ class Backend(Protocol):
 
         Raises:
             DriverError: this backend takes no commands, or the robot's state forbids them.
+            StaleSampleError: the newest sample is too old; the command may be repeated with the next one.
         """
 
     def close(self) -> None:

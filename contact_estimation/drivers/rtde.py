@@ -22,7 +22,7 @@ from contact_estimation.drivers import rtde_client as wire
 from contact_estimation.drivers.backend import EquilibriumPose, Sample
 from contact_estimation.drivers.clock import ClockOffset
 from contact_estimation.drivers.rtde_link import RtdeLink
-from contact_estimation.exceptions import ConfigError, DriverError
+from contact_estimation.exceptions import ConfigError, DriverError, StaleSampleError
 from contact_estimation.robot import Arm
 from contact_estimation.settings import key, non_negative, positive
 
@@ -227,15 +227,20 @@ class RtdeBackend:
             pose: equilibrium in the base frame.
 
         Raises:
-            DriverError: commands were not asked for, no fresh sample is there, or the robot is not in a state to move.
+            DriverError: commands were not asked for, or the robot is not in a state to move.
+            StaleSampleError: the newest sample is older than ``command_timeout``, or there is none since a connection
+                was lost.
         """
         if not self.settings.control:
             raise DriverError("commands were not asked for; set control: true for the rtde driver")
         state, link = self._state, self._link  # the reader's thread replaces them
-        why = self._problem_of(state)
+        why = self._staleness_of(state)
         if why or state is None or link is None:
             self.stop()
-            raise DriverError(f"nothing is commanded: {why or 'not connected'}")
+            raise StaleSampleError(f"nothing is commanded: {why}")
+        if why := self._refusal_of(state.robot_mode, state.safety_mode, state.program):
+            self.stop()
+            raise DriverError(f"nothing is commanded: {why}")
         spring = self._stiffness * (np.asarray(pose.position, float) - state.position)
         speed = clip_norm((spring + state.force) / self.settings.admittance_damping, self.settings.max_speed)
         turn = state.rotation @ pin.log3(state.rotation.T @ np.asarray(pose.rotation, float))
@@ -255,22 +260,28 @@ class RtdeBackend:
 
     def state_problem(self) -> str:
         """Why the arm must not be commanded, "" when it may."""
-        return self._problem_of(self._state)
+        state = self._state
+        if (why := self._staleness_of(state)) or state is None:
+            return why
+        return self._refusal_of(state.robot_mode, state.safety_mode, state.program)
 
-    def _problem_of(self, state: _State | None) -> str:
+    def _staleness_of(self, state: _State | None) -> str:
+        """Why nothing is known of the arm's present state, "" where it is known."""
         if state is None or self._link is None:
             return "the robot's state is unknown"
         age = self._now() - state.taken
-        if age > self.settings.command_timeout:
-            return f"the last sample is {1000 * age:.0f} ms old"
-        if state.robot_mode != wire.RUNNING:
-            return f"robot mode is '{ROBOT_MODES.get(state.robot_mode, state.robot_mode)}'"
-        if state.safety_mode not in (wire.NORMAL, wire.REDUCED):
-            return f"safety mode is '{SAFETY_MODES.get(state.safety_mode, state.safety_mode)}'"
-        if self.settings.control and state.program != wire.PLAYING:
+        return f"the last sample is {1000 * age:.0f} ms old" if age > self.settings.command_timeout else ""
+
+    def _refusal_of(self, robot: int, safety: int, program: int) -> str:
+        """Why an arm in these modes, with its control program in this state, does not move, "" where it does."""
+        if safety not in (wire.NORMAL, wire.REDUCED):
+            return f"safety mode is '{SAFETY_MODES.get(safety, safety)}'"
+        if robot != wire.RUNNING:
+            return f"robot mode is '{ROBOT_MODES.get(robot, robot)}'"
+        if self.settings.control and program != wire.PLAYING:
             return (
-                f"the control program on the controller is '{PROGRAM_STATES.get(state.program, state.program)}': it "
-                "was stopped there, or by its watchdog; configure the driver again, which starts it"
+                f"the control program on the controller is '{PROGRAM_STATES.get(program, program)}': it was stopped "
+                "there, by a protective stop or by its watchdog; configure the driver again, which starts it"
             )
         return ""
 
@@ -330,9 +341,7 @@ class RtdeBackend:
         robot, safety, _, program = record[45:49]
         contact = force - rotation @ self.force_offset
         self._state = _State(self._now() - waited, robot, safety, program, position, rotation, contact)
-        self.problem = (
-            "" if safety in (wire.NORMAL, wire.REDUCED) else f"safety mode is '{SAFETY_MODES.get(safety, safety)}'"
-        )
+        self.problem = self._refusal_of(robot, safety, program)
         tau = self._arm.motor.torque_from_current(current) if self.settings.torque_source == "current" else moment
         return Sample(stamp_ns, q, dq, tau, np.concatenate([rotation.T @ force, rotation.T @ torque]))
 

@@ -37,8 +37,10 @@ class RtdeLink:
         restarts: how often it was started again.
     """
 
-    #: Pause between attempts to start [s], and how long a process may take until its first record [s].
-    PAUSE, START_TIMEOUT = 0.1, 4.0
+    #: Pause before a process is started again [s]; each start without a sample doubles it, up to the second.
+    PAUSE, LONGEST_PAUSE = 0.1, 0.5
+    #: How long a process may take until its first record [s].
+    START_TIMEOUT = 4.0
 
     #: How much longer than stall_timeout a process may be silent [s].
     GRACE = 0.5
@@ -60,7 +62,7 @@ class RtdeLink:
         self._samples = self._commands = -1
         self._buffer = bytearray()
         self._deadline = 0.0
-        self._next_start = 0.0
+        self._next_start, self._pause = 0.0, self.PAUSE
         self.status, self.restarts, self._started = "not started", -1, False
 
     def poll(self, timeout: float) -> list[tuple[Any, ...]]:
@@ -133,7 +135,7 @@ class RtdeLink:
                     self.status = f"no answer from {self._config['host']} within {self.START_TIMEOUT:g} s"
                 self._process.kill()
                 self.close()
-                self._next_start = now + self.PAUSE
+                self._next_start = now + self._pause
         if self._process is None and now >= self._next_start:
             self._start()
 
@@ -160,6 +162,7 @@ class RtdeLink:
             self._process, self._samples, self._commands = process, samples, commands
         self._buffer.clear()
         self._started, self._deadline = False, time.monotonic() + self.START_TIMEOUT
+        self._pause = min(2.0 * self._pause, self.LONGEST_PAUSE)
         self.restarts += 1
 
     def _read(self) -> list[tuple[Any, ...]]:
@@ -172,7 +175,7 @@ class RtdeLink:
                 self._process.kill()  # alive, but its pipe is closed
                 self._process.wait()
             self.close()
-            self._next_start = time.monotonic() + self.PAUSE
+            self._next_start = time.monotonic() + self._pause
             return []
         self._started = True
         # It ends itself after stall_timeout, unless the library does not let go of it.
@@ -186,6 +189,7 @@ class RtdeLink:
                 if len(self._buffer) < size:
                     break
                 samples.append(wire.SAMPLE.unpack_from(self._buffer, 1))
+                self._pause = self.PAUSE
             else:
                 if len(self._buffer) < 3:
                     break

@@ -132,6 +132,5 @@ def force_picture(task: Task) -> bytes:
     Args:
         task: what was replayed.
     """
-    logs, reference = replay_again(task)
-    columns = {name: log.columns() for name, log in logs.items()}
-    return png_of(plots.force_figure(columns, float(next(iter(columns.values()))["t"][0]), reference))
+    runs, reference = replay_again(task)
+    return png_of(plots.force_figure(runs, float(next(iter(runs.values())).curve("t")[0]), reference))

@@ -16,13 +16,14 @@ from contact_estimation.exceptions import RecordingError
 from contact_estimation.filters.observer import Estimate
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.filters.stream import SampleStream
-from contact_estimation.io.export import EstimateLog, WordColumn
+from contact_estimation.io.export import WordColumn
 from contact_estimation.io.npz import NpzFile
 from contact_estimation.io.open import open_file
 from contact_estimation.io.recording import Recording, Samples
 from contact_estimation.io.replay import Sink, estimates, fitting_blocks
 from contact_estimation.io.survey import Survey, survey
 from contact_estimation.robot import Arm
+from contact_estimation.viz.curves import Curves
 from contact_estimation.viz.reference import Reference, reference_of
 from contact_estimation.viz.scores import Scores
 
@@ -183,23 +184,18 @@ def find_reference(arm: Arm, recording: Samples) -> Reference | None:
     return reference_of(recording, arm.tcp_poses)
 
 
-def make_logs(recording: Samples, streams: Iterable[str]) -> dict[str, EstimateLog]:
-    """Return an empty log of each observer, for all of a recording.
-
-    Args:
-        recording: of N samples.
-        streams: names of the observers.
-    """
-    return {name: EstimateLog(name, len(recording)) for name in streams}
+def make_curves(observers: Iterable[str]) -> dict[str, Curves]:
+    """Return, for the names of observers, what collects their estimates for :func:`write_report`."""
+    return {name: Curves(name) for name in observers}
 
 
-def write_report(path: Path, evaluated: Evaluated, logs: dict[str, EstimateLog], title: str, command: str) -> Path:
+def write_report(path: Path, evaluated: Evaluated, curves: Mapping[str, Curves], title: str, command: str) -> Path:
     """Write the report on one recording.
 
     Args:
         path: the HTML file.
         evaluated: what it shows.
-        logs: observer -> its estimates.
+        curves: observer -> curves of its estimates.
         title: of the page.
         command: that makes it again.
 
@@ -210,7 +206,7 @@ def write_report(path: Path, evaluated: Evaluated, logs: dict[str, EstimateLog],
 
     arm, recording, reference, scores = evaluated
     try:
-        run = ReplayedRun(arm, recording.read(), logs, reference, scores)
+        run = ReplayedRun(arm, recording, curves, reference, scores)
         return replay_report(path, run, title, ReportExtras(command=command))
     except OSError as error:
         raise RecordingError(f"{path} cannot be written ({error.strerror}); name another") from error

@@ -8,21 +8,23 @@ import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from contact_estimation.evaluation.scoring import find_reference, open_for_arm, score
+from contact_estimation.evaluation.scoring import find_reference, make_curves, open_for_arm, score
 from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.filters.stream import SampleStream
-from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.open import recorded_arm
 from contact_estimation.io.recording import Samples
-from contact_estimation.io.replay import replay
+from contact_estimation.io.replay import estimates, fitting_blocks
 from contact_estimation.io.survey import Survey, survey
 from contact_estimation.jobs.results import content_hash, key_of
 from contact_estimation.jobs.version import code_version
 from contact_estimation.robot import Arm, load_arm
 from contact_estimation.viz.reference import Reference
+
+if TYPE_CHECKING:
+    from contact_estimation.viz.curves import Curves
 
 T = TypeVar("T")
 
@@ -127,16 +129,21 @@ def evaluate(task: Task) -> dict[str, Any]:
     return {"about": about | {"reference": None} | compared, "observers": observers}
 
 
-def replay_again(task: Task) -> tuple[dict[str, EstimateLog], Reference | None]:
-    """Do a task for the estimates themselves; returns those of each observer, and what they are compared with.
+def replay_again(task: Task) -> tuple[dict[str, Curves], Reference | None]:
+    """Do a task for the estimates themselves; returns the curves of each observer, and what they are compared with.
 
     Raises:
         ContactEstimationError: recording or observers cannot be used.
     """
     arm, recording = _open(task)
     surveyed = _surveyor(recording)
-    logs = {name: replay(recording, _stream(task, arm, name, recording, surveyed)) for name in task.observers}
-    return logs, find_reference(arm, recording)
+    found = make_curves(task.observers)
+    for name, curves in found.items():
+        stream = _stream(task, arm, name, recording, surveyed)
+        for block in fitting_blocks(recording, stream):
+            for estimate in estimates(block, stream):
+                curves.append(*estimate)
+    return found, find_reference(arm, recording)
 
 
 def _open(task: Task) -> tuple[Arm, Samples]:

@@ -105,8 +105,8 @@ def recorded_arm(paths: Sequence[Path], tool: str = "", **choices: Any) -> Recor
     if not named:
         names = ", ".join(map(str, paths))
         raise RecordingError(
-            f"{names}: names no robot; give it with --robot. 'contact-estimation convert RECORDING OUTPUT --robot "
-            "ROBOT' writes the name into a recording."
+            f"{names}: names no robot; give it with --robot, for a launch or a node with robot:=. "
+            "'contact-estimation convert RECORDING OUTPUT --robot ROBOT' writes the name into a recording."
         )
     first, arm = next(iter(named.items()))
     for path, other in named.items():

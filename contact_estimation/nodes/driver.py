@@ -25,7 +25,7 @@ from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, parameters, qos
 from contact_estimation.ros.arrival import Arrival, subscribe
 from contact_estimation.ros.command_gate import CommandGate
-from contact_estimation.ros.driver import SamplePublisher, start_pacer
+from contact_estimation.ros.driver import ProblemLog, SamplePublisher, start_pacer
 from contact_estimation.ros.estimate_topic import EstimateTopic
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.frames import Frames, status_name
@@ -50,10 +50,10 @@ class Driver(ManagedNode):
     def __init__(self, name: str = "driver", defaults: dict[str, Any] | None = None) -> None:
         super().__init__(name, automatically_declare_parameters_from_overrides=True)
         s = self._settings = parameters.declare(self, RobotDriverParameters, defaults)
-        self.arm = load_arm(s.robot, s.tool)
+        self.arm = load_arm(*s.arm_names())
         self.backend: Any = make_backend(s.driver, self.arm, s.backend_options(), shared=s.shared())
         path = find_config("limits", s.safety, self.arm.settings.folder) if s.safety else None
-        limits = SafetySettings() if path is None else from_yaml(SafetySettings, path)
+        limits = self._limits = SafetySettings() if path is None else from_yaml(SafetySettings, path)
         stiffness = np.array(s.impedance_stiffness), np.array(s.impedance_rotational_stiffness)
         self.gate = CommandGate(self.arm, self.backend, limits, stiffness)
         self._frames = Frames.of(self.arm, s.tf_prefix)
@@ -62,6 +62,7 @@ class Driver(ManagedNode):
         self._thread: threading.Thread | None = None
         self._pacer: Pacer | None = None
         self._broken = ""  # why the thread that reads samples has ended
+        self._problems = ProblemLog()
         self._active, self._failure, self._made = False, ContactEstimationError(""), False
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         self._commanded = self.create_lifecycle_publisher(PoseStamped, "~/equilibrium_pose", qos.COMMANDS)
@@ -143,6 +144,11 @@ class Driver(ManagedNode):
 
         A stop is latched and shows as the inactive state.
         """
+        if self._thread is not None:
+            if told := self._problems.warning(getattr(self.backend, "problem", "")):
+                self.get_logger().warning(told)
+            if told := self._problems.ended():
+                self.get_logger().info(told)
         if self.gate.watch():
             self.get_logger().warning(self.gate.reason)
         if self._broken and self._thread is not None:
@@ -216,7 +222,8 @@ class Driver(ManagedNode):
         if self._broken:
             return DiagnosticStatus.ERROR, self._broken
         if problem := getattr(self.backend, "problem", ""):
-            return DiagnosticStatus.WARN, str(problem)
+            silent = self._thread is not None and self.gate.silence > self._limits.stop_after
+            return DiagnosticStatus.ERROR if silent else DiagnosticStatus.WARN, str(problem)
         if planners:
             return DiagnosticStatus.ERROR, (
                 f"{planners} commands of a second planner on {self._poses.topic_name} refused: the arm follows one "

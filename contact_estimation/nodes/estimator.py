@@ -17,7 +17,8 @@ from std_srvs.srv import Trigger
 from contact_estimation.exceptions import ContactEstimationError
 from contact_estimation.filters.estimate_row import EstimateRow
 from contact_estimation.filters.registry import open_stream
-from contact_estimation.ros import convert, parameters, qos
+from contact_estimation.ros import arrival as arrivals, convert, parameters, qos
+from contact_estimation.ros.arrival import JUST_NOW, Arrival
 from contact_estimation.ros.diagnostics import StreamHealth
 from contact_estimation.ros.drawing import DrawingThread
 from contact_estimation.ros.executor import run
@@ -65,13 +66,13 @@ class Estimator(Node):
         self._health = StreamHealth(status_name(self, observer.name), settings.tf_prefix + arm.name)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         self._refused: Counter[str] = Counter()
-        self._mismatch = ""
+        self._mismatch, self._number = "", 0
         # Samples may come from a driver's thread (combined), services from the executor's.
         self._lock = threading.Lock()
         self._reader = JointStateReader(arm.joint_names, "joint_states", settings.tf_prefix)
         if subscribe:
             profile = qos.COMPLETE if settings.complete else qos.SAMPLES
-            self.create_subscription(JointState, "joint_states", self.on_joint_states, profile, raw=True)
+            arrivals.subscribe(self, JointState, "joint_states", self.on_joint_states, profile, raw=True)
         if self.stream.needs_wrench:
             profile = qos.COMPLETE if settings.complete else qos.SENSOR
             self.create_subscription(WrenchStamped, "wrench", self.on_wrench, profile)
@@ -84,7 +85,7 @@ class Estimator(Node):
         parameters.accept_changes(self, cls, live, self._apply)
         self.get_logger().info(f"{observer.name} on {arm.name}, backend {observer.backend}")
 
-    def on_joint_states(self, raw: bytes) -> None:
+    def on_joint_states(self, raw: bytes, arrival: Arrival = JUST_NOW) -> None:
         """Take one serialised JointState; a bad one is refused with its reason and does not end the node."""
         stamp = stamp_ns(raw)
         try:
@@ -95,10 +96,17 @@ class Estimator(Node):
             if not isinstance(error, OtherJoints) or not self.stream.counters["used"]:
                 self.refuse(stamp, "bad_message", str(error))
             return  # joints of another arm on the same topic are refused only until the first sample was used
+        self._count_lost(arrival.number)
         if late := self._lateness(stamp):
             self.refuse(stamp, "too_old", late)
         else:
             self.take(stamp, *sample)
+
+    def _count_lost(self, number: int) -> None:
+        """Count the samples that are missing before the one with this number at its publisher, 0 where it has none."""
+        if 0 < self._number < number:
+            self._refused["lost"] += number - self._number - 1
+        self._number = number
 
     def on_wrench(self, message: WrenchStamped) -> None:
         """Take a measured wrench, in TCP axes; one in another frame is refused."""

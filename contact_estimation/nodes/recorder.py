@@ -10,10 +10,13 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
+from rclpy.serialization import serialize_message
 from rclpy.validate_topic_name import validate_topic_name
+from std_msgs.msg import String
 
 from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.io.growing_bag import GrowingBag
+from contact_estimation.io.topics import ROBOT_TOPIC, SENSORS_TOPIC, TEXT, TOOL_TOPIC
 from contact_estimation.msg import ContactEstimate
 from contact_estimation.ros import convert, parameters, qos
 from contact_estimation.ros.bag_types import typestore
@@ -51,15 +54,22 @@ class Recorder(Node):
         steady_timer(self, FLUSH_PERIOD, self._flush)
         steady_timer(self, REPORT_PERIOD, self._report)
         self._profile = qos.COMPLETE if settings.complete else qos.RECORDER
+        told = {ROBOT_TOPIC: settings.robot, TOOL_TOPIC: settings.tool, SENSORS_TOPIC: settings.sensors}
+        for topic, name in told.items():
+            if name:
+                self._write(topic, TEXT, serialize_message(String(data=name)))
         for topic, type_name, cls in topics:
             self._record(topic, type_name, cls)
         self.get_logger().info(f"recording {len(topics)} topics to {self._bag.path}")
 
+    def _write(self, topic: str, type_name: str, raw: bytes) -> None:
+        # Never backwards, even if the clock steps: a bag without an index is read in the order of its messages.
+        self._last_ns = max(self._last_ns, time.time_ns())
+        self._bag.write(topic, type_name, self._last_ns, raw)
+
     def _record(self, topic: str, type_name: str, cls: Any) -> None:
         def write(raw: bytes) -> None:
-            # Never backwards, even if the clock steps: a bag without an index is read in the order of its messages.
-            self._last_ns = max(self._last_ns, time.time_ns())
-            self._bag.write(topic, type_name, self._last_ns, raw)
+            self._write(topic, type_name, raw)
 
         def write_other(raw: bytes) -> None:
             write(raw)

@@ -1,4 +1,7 @@
-"""Node ``replay_driver``: a recording on ``joint_states``; the driver's node with ``driver: replay``."""
+"""Node ``replay_driver``: a recording on ``joint_states``; the driver's node with ``driver: replay``.
+
+Without the parameter ``robot`` it takes the robot and the tool that the recording names.
+"""
 
 from __future__ import annotations
 
@@ -8,4 +11,5 @@ from contact_estimation.ros.executor import run
 
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
-    return run(lambda: Driver("replay_driver", {"driver": "replay", "configure_at_start": True}), args)
+    defaults = {"driver": "replay", "robot": "", "configure_at_start": True}
+    return run(lambda: Driver("replay_driver", defaults), args)

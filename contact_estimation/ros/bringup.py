@@ -1,7 +1,8 @@
 """The plan of a launch: arguments, nodes and their parameters, without the ``launch`` package.
 
 The launch files turn a :class:`Plan` into processes and add nothing to it. ``ros2 launch`` runs on the interpreter of
-the ROS installation. This module therefore imports the standard library and YAML only.
+the ROS installation. This module therefore imports the standard library and YAML only; the robot of a recording is read
+with what reads recordings.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ PACKAGE = "contact_estimation"
 SWITCH = ("true", "false")
 #: Driver word of an arm whose own ROS driver publishes the joint states.
 NO_DRIVER = "none"
+#: The arm where neither an argument nor a recording names one.
+DEFAULT_ROBOT = "ur16e"
 #: Arguments that ``ros2 launch`` itself adds.
 _LAUNCH_OPTIONS = ("launch-prefix", "launch-prefix-filter")
 #: Stiffness [N/m] an equilibrium is followed with where no MPC task says another.
@@ -90,7 +93,12 @@ ROBOTS, OBSERVERS, SENSORS = (tuple(config_files(kind)) for kind in ("robots", "
 DRIVERS = (*plugins.offered(plugins.DRIVERS), NO_DRIVER)
 
 ARGUMENTS = (
-    Argument("robot", "ur16e", f"the arm: {', '.join(ROBOTS)}, or the path of a robot's profile folder"),
+    Argument(
+        "robot",
+        "",
+        f"the arm: {', '.join(ROBOTS)}, or the path of a robot's profile folder; empty: {DEFAULT_ROBOT}, with "
+        "driver:=replay the robot and tool that the recording names",
+    ),
     Argument("tool", "", "tool behind the flange: a name in config/tools, or a YAML; empty: the robot's own"),
     Argument("driver", "simulated", f"source of joint_states: {', '.join(DRIVERS)} (the arm's own), or module:Class"),
     Argument("observer", plugins.DEFAULT_OBSERVER, f"the estimator's observer: {', '.join(OBSERVERS)}, or a path"),
@@ -212,6 +220,7 @@ def plan(values: Mapping[str, str]) -> Plan:
     a = {argument.name: values.get(argument.name, argument.default) for argument in ARGUMENTS}
     a["driver"] = plugins.canonical(plugins.DRIVERS, a["driver"])
     _check(a)
+    a["robot"], a["tool"] = _names(a)
     robot = LaunchedRobot(a["robot"], a["tool"])
     namespace = a["namespace"].strip("/")
     common = {name: a[name] for name in ("robot", "tool", "tf_prefix")} | {"use_sim_time": a["use_sim_time"] == "true"}
@@ -226,7 +235,7 @@ def plan(values: Mapping[str, str]) -> Plan:
         given["executor"] = "" if a["driver"] in (NO_DRIVER, "replay") else "driver"
         nodes.append(_own("mpc", given, (("mpc/equilibrium_pose", "equilibrium_pose"),)))
     if a["record"] == "true":
-        nodes.append(_recorder(a, namespace, estimators))
+        nodes.append(_recorder(a, robot, namespace, estimators))
     if a["view"] == "true":
         topics = [f"{name}/contact_estimate" for name in estimators]
         viewer = _own("viewer", {**common, "estimates": topics, "browser": True, "port": _value("port", a["port"])})
@@ -263,6 +272,17 @@ def _check(a: Mapping[str, str]) -> None:
         raise ConfigError(f"pose_out:={a['pose_out']} needs control:=true; without it nothing is commanded")
     if a["params_file"] and not Path(a["params_file"]).is_file():
         raise ConfigError(f"there is no params_file '{a['params_file']}'")
+
+
+def _names(a: Mapping[str, str]) -> tuple[str, str]:
+    """Return the names of robot and tool."""
+    if a["robot"] or a["driver"] != "replay":
+        return a["robot"] or DEFAULT_ROBOT, a["tool"]
+    try:
+        from contact_estimation.io.open import recorded_arm  # imports NumPy, which other launches need not
+    except ImportError as error:
+        raise ConfigError(f"the recording cannot be asked for its robot ({error}); give robot:=NAME") from error
+    return recorded_arm([Path(a["bag"]).expanduser()], a["tool"])
 
 
 def _own(
@@ -358,8 +378,8 @@ def _stiffness(a: Mapping[str, str], robot: LaunchedRobot) -> list[float]:
     return [float(value) for value in task["impedance"]["stiffness"]]
 
 
-def _recorder(a: Mapping[str, str], namespace: str, estimators: Sequence[str]) -> PlannedNode:
-    """Plan the recorder, of what a replay needs and of the estimates."""
+def _recorder(a: Mapping[str, str], robot: LaunchedRobot, namespace: str, estimators: Sequence[str]) -> PlannedNode:
+    """Plan the recorder, of what a replay needs and of the estimates; the bag tells what is known by a name."""
     base = f"/{namespace}" if namespace else ""
     states = a["joint_states_in"] if a["driver"] == NO_DRIVER and a["joint_states_in"] else "joint_states"
     topics = [f"{WRENCH_TOPIC}:{WRENCH}"]
@@ -370,6 +390,8 @@ def _recorder(a: Mapping[str, str], namespace: str, estimators: Sequence[str]) -
     )
     topics = [f"{states if states.startswith('/') else f'{base}/{states}'}:{JOINT_STATE}", *(base + t for t in topics)]
     given = {"bag": bag, "topics": topics, "complete": a["driver"] == "replay"}
+    names = {"robot": a["robot"], "tool": robot.tool, "sensors": _sensors(a, robot)}
+    given |= {key: name for key, name in names.items() if Path(name).name == name}
     return _own("recorder", {**given, "use_sim_time": a["use_sim_time"] == "true"})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ import pinocchio as pin
 
 from contact_estimation.control.safety import SafetyFilter, SafetySettings, SafetyState
 from contact_estimation.drivers.backend import Backend, EquilibriumPose, Sample
-from contact_estimation.exceptions import DriverError
+from contact_estimation.exceptions import DriverError, StaleSampleError
 from contact_estimation.robot import Arm
 from contact_estimation.ros.arrival import JUST_NOW, Arrival, OnePublisher
 
@@ -61,6 +62,11 @@ class CommandGate:
         self._sample, self._sampled, self._stamp_ns = sample, self._clock(), stamp_ns
 
     @property
+    def silence(self) -> float:
+        """Time since the last sample [s]; infinite before the first."""
+        return math.inf if self._sample is None else self._clock() - self._sampled
+
+    @property
     def now_ns(self) -> int:
         """The present on the clock of the samples' stamps [ns], whatever the wall clock does."""
         return self._stamp_ns + round(1e9 * (self._clock() - self._sampled))
@@ -82,8 +88,8 @@ class CommandGate:
         """Let commands pass, from the equilibrium the arm has now (or, where that is unknown, from its pose).
 
         Raises:
-            DriverError: the backend takes none, the arm's pose is unknown, old or outside the workspace, or no valid
-            estimate comes in.
+            DriverError: the backend takes none, the arm or its controller would execute none, the arm's pose is
+                unknown, old or outside the workspace, or no valid estimate comes in.
         """
         if not self._backend.commandable:
             raise DriverError(
@@ -92,6 +98,8 @@ class CommandGate:
         now = self._clock()
         if self._sample is None or now - self._sampled > self._filter.settings.hold_after:
             raise DriverError("cannot activate commands: there is no fresh sample of the arm")
+        if why := getattr(self._backend, "state_problem", str)():
+            raise DriverError(f"cannot activate commands: {why}")
         if self._filter.deadman.state(now) is not SafetyState.ACTIVE:
             raise DriverError(
                 f"cannot activate commands: no fresh, valid estimate comes in ({self._complaint or 'none came'}); "
@@ -150,6 +158,8 @@ class CommandGate:
         self.counters.update(f"commands limited in {name}" for name in command.limited)
         try:
             self._backend.command(EquilibriumPose(command.position, command.rotation))
+        except StaleSampleError as error:  # if no sample comes, the deadman stops
+            self._fail(SafetyState.HOLD, str(error))
         except DriverError as error:
             self.stop(str(error))
 
@@ -219,8 +229,13 @@ class CommandGate:
         self._fail(SafetyState.STOP, reason)
 
     def _missing(self, consequence: str) -> str:
-        why = f" ({self._complaint})" if self._complaint else ""
-        return f"no fresh, valid estimate{why}: {consequence}"
+        """Say why no estimate counts: of an arm that sends no samples there is none."""
+        if (silence := self.silence) > self._filter.settings.hold_after:
+            problem = getattr(self._backend, "problem", "")
+            why = f"the arm has sent no sample for {silence:.2f} s" + (f" ({problem})" if problem else "")
+        else:
+            why = "no fresh, valid estimate" + (f" ({self._complaint})" if self._complaint else "")
+        return f"{why}: {consequence}"
 
     def _fail(self, state: SafetyState, reason: str) -> None:
         self.counters["commands stopped" if state is SafetyState.STOP else "commands held"] += 1

@@ -17,6 +17,7 @@ class StreamHealth:
     def __init__(self, name: str, hardware: str) -> None:
         self._name, self._hardware = name, hardware
         self._valid, self._reason, self._last_bad = False, "no sample yet", ""
+        self._lost = 0  # samples until the last report
         self._begin()
 
     def _begin(self) -> None:
@@ -53,7 +54,13 @@ class StreamHealth:
         return changed
 
     def report(self, now_ns: int, counters: Counter[str], facts: dict[str, str]) -> DiagnosticArray:
-        """Write the message of the period that ends now and begin the next one; ``facts`` are further lines."""
+        """Write the message of the period that ends now and begin the next one.
+
+        Args:
+            now_ns: its stamp [ns].
+            counters: since the node's start; those ``lost`` in this period are a warning.
+            facts: further lines.
+        """
         seconds = max(self.seconds, 1e-9)
         values = {
             "valid": str(self._valid),
@@ -65,7 +72,8 @@ class StreamHealth:
             **facts,
             **{key: str(n) for key, n in sorted(counters.items())},
         }
-        level, message = self._verdict()
+        level, message = self._verdict(counters["lost"] - self._lost)
+        self._lost = counters["lost"]
         status = DiagnosticStatus(
             level=level,
             name=self._name,
@@ -76,7 +84,7 @@ class StreamHealth:
         self._begin()
         return DiagnosticArray(header=header(now_ns, ""), status=[status])
 
-    def _verdict(self) -> tuple[bytes, str]:
+    def _verdict(self, lost: int) -> tuple[bytes, str]:
         if not self._costs:
             return DiagnosticStatus.STALE, f"no sample in this period (before: {self._reason or 'valid'})"
         if not self._valid:
@@ -86,6 +94,8 @@ class StreamHealth:
                 DiagnosticStatus.WARN,
                 f"{self._invalid} of {len(self._costs)} samples not usable; last: {self._last_bad}",
             )
+        if lost:
+            return DiagnosticStatus.WARN, f"{lost} samples were lost before this node: it or the machine is too slow"
         return DiagnosticStatus.OK, "valid"
 
 

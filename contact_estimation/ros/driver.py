@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -31,6 +32,8 @@ MAX_LATE = 0.2
 _LAST_HEARD = Duration(seconds=30.0)
 #: [s] A reliable source that has ended waits this long at most for slow listeners.
 _DRAIN = 60.0
+#: [s] A problem that was absent for so long has ended.
+_ENDED = 1.0
 #: [ns] Time between two messages on /clock.
 _CLOCK_PERIOD = 10_000_000
 #: Message type -> (class, numbers (k,) -> message).
@@ -97,6 +100,39 @@ class SamplePublisher:
         cls, make = _STAMPED.get(kind) or (JointState, lambda head, row: convert.joint_state(head, names, effort=row))
         publisher = self._node.create_publisher(cls, topic.lstrip("/"), self._profile)
         return publisher, SerializedMessage(lambda row: make(head, row), size)
+
+
+class ProblemLog:
+    """What a log says of the problem of a backend: every kind of it as it comes, and its end.
+
+    Problems that differ in their numbers only are one kind.
+
+    Args:
+        clock: replaceable for tests.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._told = clock, set[str]()
+        self._begin = self._last = 0.0  # [s] when there was one first, and last
+
+    def warning(self, problem: str) -> str:
+        """Take the present problem, "" for none; return it where it shall be logged, else ""."""
+        if not problem:
+            return ""
+        self._last = self._clock()
+        if not self._told:
+            self._begin = self._last
+        kind = re.sub(r"[\d.]+", "#", problem)
+        new = kind not in self._told
+        self._told.add(kind)
+        return problem if new else ""
+
+    def ended(self) -> str:
+        """Return the line that tells the end of what was logged, once; "" for none."""
+        if not self._told or self._clock() - self._last < _ENDED:
+            return ""
+        self._told.clear()
+        return f"samples flow, after {self._last - self._begin:.1f} s with a problem"
 
 
 def start_pacer(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from contact_estimation.exceptions import ConfigError
+from contact_estimation.io.open import recorded_arm
 from contact_estimation.plugins import DEFAULT_OBSERVER
 from contact_estimation.settings import key, non_negative, parse_yaml, positive
 
@@ -99,7 +101,9 @@ class DriverParameters(RobotParameters):
 class SourceParameters(DriverParameters):
     """What several drivers have; each takes what it knows."""
 
-    recording: str = key("", doc="replay: path of the rosbag2 or .npz to play")
+    recording: str = key(
+        "", doc="replay: path of the rosbag2 or .npz to play; without a robot, the one it names is taken"
+    )
     loop: bool = key(
         False, doc="replay: start again at the end; with kept stamps the estimators see the jump back and restart"
     )
@@ -112,6 +116,16 @@ class SourceParameters(DriverParameters):
         "", doc="simulated: sensors and joints: a robot's name, ideal, or path of a YAML; empty: the robot's own"
     )
     ahead: bool = key(False, doc="simulated: simulate all of it before the first sample; takes no commands then")
+
+    def arm_names(self) -> tuple[str, str]:
+        """Return the names of robot and tool; those that the recording names where no robot is given.
+
+        Raises:
+            RecordingError: the recording names none, or cannot be read.
+        """
+        if self.robot or not self.recording:
+            return self.robot, self.tool
+        return recorded_arm([Path(self.recording).expanduser()], self.tool)
 
     def shared(self) -> dict[str, Any]:
         """Collect settings by name, of which each driver takes what it knows."""
@@ -178,6 +192,9 @@ class RecorderParameters:
     bag: str = key(doc="folder of the new bag (MCAP); must not exist")
     topics: list[str] = key(doc="topics to record, each as NAME:PACKAGE/msg/TYPE")
     complete: bool = key(False, doc="take every message of a replay; a publisher that offers less is not heard")
+    robot: str = key("", doc="name of the robot, which the bag then tells; empty: it tells none")
+    tool: str = key("", doc="name of the tool behind the flange, which the bag then tells")
+    sensors: str = key("", doc="name of the sensor set of the joint states, which the bag then tells")
 
 
 @dataclass(frozen=True, kw_only=True)

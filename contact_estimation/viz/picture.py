@@ -8,10 +8,8 @@ from collections.abc import Sequence
 import matplotlib.image
 import numpy as np
 
-from contact_estimation.io.export import EstimateLog
-from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
-from contact_estimation.viz.frames import estimate_at
+from contact_estimation.viz.curves import Peak
 from contact_estimation.viz.markers import Shape, estimate_shapes
 from contact_estimation.viz.meshes import arm_meshes, box, link_poses
 from contact_estimation.viz.player import Box, camera_of
@@ -49,26 +47,26 @@ def arm_picture(
     return picture(solids, shape_meshes(shapes, frames), camera or camera_of(arm, q), width, height)
 
 
-def peak_picture(arm: Arm, recording: Recording, log: EstimateLog, boxes: Sequence[Box] = ()) -> tuple[bytes, str]:
+def peak_picture(
+    arm: Arm, q: np.ndarray, time: float, observer: str, peak: Peak, boxes: Sequence[Box] = ()
+) -> tuple[bytes, str]:
     """Draw the sample with the largest estimated force.
 
     Args:
         arm: the robot.
-        recording: what was replayed.
-        log: estimates, one per sample; one of them at least is valid.
+        q: joint positions (n,) of that sample [rad].
+        time: since the first sample [s].
+        observer: whose estimate it is.
+        peak: the estimate.
         boxes: bodies beside the arm.
 
     Returns:
         The PNG file and its caption.
     """
-    columns = log.columns()
-    norm = np.nan_to_num(np.linalg.norm(columns["force"], axis=1))
-    row = int(np.argmax(norm))
-    estimate = estimate_at(log, columns, row)
-    shapes = estimate_shapes(estimate, arm.tcp_frame, arm.base_frame)
-    time = recording.t[row] - recording.t[0]
-    caption = f"{log.observer} at {time:.2f} s, its largest force: {norm[row]:.1f} N (orange), mode {estimate.mode}."
-    return png(arm_picture(arm, recording.q[row], shapes, boxes)), caption
+    shapes = estimate_shapes(peak.estimate, arm.tcp_frame, arm.base_frame)
+    mode = peak.estimate.mode
+    caption = f"{observer} at {time:.2f} s, its largest force: {peak.size:.1f} N (orange), mode {mode}."
+    return png(arm_picture(arm, q, shapes, boxes)), caption
 
 
 def png(image: np.ndarray) -> bytes:

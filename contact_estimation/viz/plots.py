@@ -1,85 +1,79 @@
 """Figures of replayed estimates.
 
-Each takes ``logs``: observer -> columns of its :class:`~contact_estimation.io.export.EstimateLog`, and draws every
-observer in the same colour everywhere; ``t0`` [s] is the stamp shown as zero. A figure that no observer has anything
-for is None.
+Each takes ``runs``: observer -> its :class:`~contact_estimation.viz.curves.Curves`, and draws every observer in the
+same colour everywhere; ``t0`` [s] is the stamp shown as zero. A figure that no observer has anything for is None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import chi2
 
-from contact_estimation.filters.observer import CLOSED
+from contact_estimation.viz.curves import Curves
 from contact_estimation.viz.reference import Reference
 from contact_estimation.viz.style import COLOURS, TRUTH, band, figure
 from contact_estimation.viz.thinning import extremes
 
-Columns: TypeAlias = dict[str, np.ndarray]
-Logs: TypeAlias = dict[str, Columns]
+Runs: TypeAlias = Mapping[str, Curves]
 
 _AXES = ("x", "y", "z")
 #: Bands and curves are thinned to about this many points, their peaks among them; a figure has fewer pixels.
 _POINTS = 4000
 
 
-def force_figure(logs: Logs, t0: float, reference: Reference | None = None) -> Figure:
+def force_figure(runs: Runs, t0: float, reference: Reference | None = None) -> Figure:
     """Draw the force on the robot in TCP axes, with two-sigma bands, over the reference.
 
     The axes fit the curves, not the bands: a filter that knows little must not flatten the others.
     """
     fig, axes = figure(3, 1, height=2.0, sharex=True)
-    t = next(iter(logs.values()))["t"] - t0
+    t = next(iter(runs.values())).curve("t") - t0
     for k, axis in enumerate(axes[:, 0]):
-        curves = [columns["force"][:, k] for columns in logs.values()]
+        limits = []
         if reference is not None:
-            curves.append(reference.force[:][:, k])
-            _line(axis, t, curves[-1], color=TRUTH, label=reference.label, linewidth=1.6)
-        for colour, name, columns in _each(logs):
-            variance = columns["force_covariance"][:, k, k]
-            _curve(axis, columns["t"] - t0, columns["force"][:, k], np.sqrt(np.maximum(variance, 0)), colour, name)
-        _fit(axis, curves)
+            true = reference.force[:][:, k]
+            limits.append(_limits(true))
+            _line(axis, t, true, color=TRUTH, label=reference.label, linewidth=1.6)
+        for colour, name, run in _each(runs):
+            force = run.curve("force", k)
+            limits.append(_limits(force))
+            _curve(axis, run.curve("t") - t0, force, run.curve("force_std", k), colour, name)
+        _fit(axis, limits)
         axis.set_ylabel(f"force {_AXES[k]} [N]")
     return _finish(fig, axes)
 
 
-def error_figure(logs: Logs, t0: float, reference: Reference) -> Figure:
+def error_figure(runs: Runs, t0: float, reference: Reference) -> Figure:
     """Draw the force error along the TCP's z; contact is shaded."""
     fig, axes = figure(1, 1, height=2.2)
     axis: Axes = axes[0, 0]
-    for colour, name, columns in _each(logs):
-        _curve(axis, columns["t"] - t0, columns["force"][:, 2] - reference.force[:][:, 2], None, colour, name)
-    t, whole = next(iter(logs.values()))["t"] - t0, axis.get_xaxis_transform()
+    for colour, name, run in _each(runs):
+        _curve(axis, run.curve("t") - t0, run.curve("force", 2) - reference.force[:][:, 2], None, colour, name)
+    t, contact = next(iter(runs.values())).curve("t") - t0, reference.contact[:]
+    edges, whole = _edges(contact), axis.get_xaxis_transform()
     shade = {"color": "0.5", "alpha": 0.12, "linewidth": 0, "label": "in contact"}
-    axis.fill_between(t, 0, 1, where=reference.contact[:], transform=whole, **shade)  # type: ignore[arg-type]  # mixed values
+    axis.fill_between(t[edges], 0, 1, where=contact[edges], transform=whole, **shade)  # type: ignore[arg-type]  # mixed values
     axis.axhline(0.0, color=TRUTH, linewidth=0.8)
     axis.set_ylabel("force error z [N]")
     return _finish(fig, axes)
 
 
-def stiffness_figure(logs: Logs, t0: float, reference: Reference | None = None) -> Figure | None:
+def stiffness_figure(runs: Runs, t0: float, reference: Reference | None = None) -> Figure | None:
     """Draw the stiffness of the first contact (norm of K) with the band of its norm; where it is open there is none."""
-    drawn = _each(logs, lambda columns: "stiffness" in columns)
+    drawn = _each(runs, lambda run: run.has("stiffness"))
     if not drawn:
         return None
     fig, axes = figure(1, 1, height=2.6)
     axis: Axes = axes[0, 0]
     top = 0.0
-    for colour, name, columns in drawn:
-        # The stiffness of a contact that is open is what the settings expect.
-        stiffness = np.where(columns["contact_probability"][:, 0] < CLOSED, np.nan, columns["stiffness"]) / 1e3
-        vector, covariance = columns["contact_stiffness"][:, 0], columns["contact_covariance"][:, 0, :3, :3]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            normal = vector / columns["stiffness"][:, None]
-        spread = np.sqrt(np.maximum(np.einsum("ni,nij,nj->n", normal, covariance, normal), 0))
-        _curve(axis, columns["t"] - t0, stiffness, spread / 1e3, colour, name)
-        if np.isfinite(stiffness).any():
-            top = max(top, 1.5 * float(np.nanpercentile(stiffness, 95)))
+    for colour, name, run in drawn:
+        stiffness, spread = run.curve("stiffness") / 1e3, run.curve("stiffness_std") / 1e3
+        _curve(axis, run.curve("t") - t0, stiffness, spread, colour, name)
+        top = max(top, 1.5 * float(np.nanpercentile(stiffness, 95)))
     if reference is not None and np.isfinite(reference.stiffness):
         label = f"reference: {reference.stiffness_label}"
         axis.axhline(reference.stiffness / 1e3, color=TRUTH, linewidth=1.6, label=label)
@@ -101,69 +95,66 @@ def tcp_figure(t: np.ndarray, position: np.ndarray) -> Figure:
     return _finish(fig, axes)
 
 
-def contact_point_figure(logs: Logs, t0: float, truth: np.ndarray | None = None) -> Figure | None:
+def contact_point_figure(runs: Runs, t0: float, truth: np.ndarray | None = None) -> Figure | None:
     """Draw contact point and rest position of the first contact, base frame [mm from the first known point]."""
-    drawn = _each(logs, lambda columns: "rest" in columns and bool(np.isfinite(columns["rest"]).any()))
+    drawn = _each(runs, lambda run: run.has("rest"))
     if not drawn:
         return None
-    start = _first_finite(truth if truth is not None else drawn[0][2]["contact_point"])
+    start = _first_finite(truth if truth is not None else drawn[0][2].points("contact_point"))
     fig, axes = figure(3, 1, height=1.8, sharex=True)
     for k, axis in enumerate(axes[:, 0]):
         if truth is not None:
-            t, true = drawn[0][2]["t"] - t0, (truth[:, k] - start[k]) * 1e3
+            t, true = drawn[0][2].curve("t") - t0, (truth[:, k] - start[k]) * 1e3
             # Dashed and on top: an estimate that is right covers it otherwise.
             _line(axis, t, true, color=TRUTH, label="truth", linestyle=(0, (4, 4)), zorder=4)
-        curves: list[np.ndarray] = []
-        for colour, name, columns in drawn:
-            t = columns["t"] - t0
-            spread = np.sqrt(np.maximum(columns["contact_covariance"][:, 0, 6 + k, 6 + k], 0)) * 1e3
-            point, rest = ((columns[part][:, k] - start[k]) * 1e3 for part in ("contact_point", "rest"))
+        limits = []
+        for colour, name, run in drawn:
+            t, spread = run.curve("t") - t0, run.curve("contact_point_std", k) * 1e3
+            point, rest = ((run.curve(part, k) - start[k]) * 1e3 for part in ("contact_point", "rest"))
             _curve(axis, t, point, spread, colour, name)
             _line(axis, t, rest, color=colour, linestyle=":", label=f"{name}: rest")
-            curves += [point, rest]
-        _fit(axis, curves)
+            limits += [_limits(point), _limits(rest)]
+        _fit(axis, limits)
         axis.set_ylabel(f"{_AXES[k]} [mm]")
     return _finish(fig, axes)
 
 
-def innovation_figure(logs: Logs, t0: float) -> Figure | None:
+def innovation_figure(runs: Runs, t0: float) -> Figure | None:
     """Draw the normalised innovation squared over its 95 % bound."""
-    drawn = _each(logs, lambda columns: bool((columns["nis_dof"] > 0).any()))
+    drawn = _each(runs, lambda run: run.has("nis_per_dof"))
     if not drawn:
         return None
     fig, axes = figure(1, 1, height=2.2)
     axis: Axes = axes[0, 0]
-    for colour, name, columns in drawn:
-        bound = chi2.ppf(0.95, np.maximum(columns["nis_dof"], 1))
-        share = np.where(columns["nis"] > 0, columns["nis"] / bound, np.nan)
-        _curve(axis, columns["t"] - t0, share, None, colour, name)
+    for colour, name, run in drawn:
+        _curve(axis, run.curve("t") - t0, run.curve("nis_share"), None, colour, name)
     axis.axhline(1.0, color=TRUTH, linewidth=0.8, label="95 % of a consistent filter lies below")
     axis.set_yscale("log")
     axis.set_ylabel("NIS / 95 % bound")
     return _finish(fig, axes)
 
 
-def timing_figure(logs: Logs) -> Figure | None:
+def timing_figure(runs: Runs) -> Figure | None:
     """Draw the share of samples that took longer than a time."""
-    drawn = _each(logs, lambda columns: bool(np.isfinite(columns["step_time"]).any()))
+    drawn = _each(runs, lambda run: run.has("step_time"))
     if not drawn:
         return None
     fig, axes = figure(1, 1, height=2.4)
     axis: Axes = axes[0, 0]
-    for colour, name, columns in drawn:
-        times = np.sort(columns["step_time"][np.isfinite(columns["step_time"])]) * 1e6
-        axis.plot(times, 1.0 - np.arange(len(times)) / len(times), color=colour, label=name)
+    for colour, name, run in drawn:
+        times = run.curve("step_time")
+        times = np.sort(times[np.isfinite(times)]) * 1e6
+        above = _ranks(len(times))
+        axis.plot(times[len(times) - above], above / len(times), color=colour, label=name)
     axis.set(xscale="log", yscale="log", xlabel="time per sample [µs]", ylabel="share of samples above")
     axis.legend(loc="upper right", frameon=False)
     return fig
 
 
-def _each(logs: Logs, having: Callable[[Columns], bool] = bool) -> list[tuple[str, str, Columns]]:
-    """(colour, name, columns) of the observers ``having`` something; colours go by the place among all observers."""
+def _each(runs: Runs, having: Callable[[Curves], bool] = bool) -> list[tuple[str, str, Curves]]:
+    """(colour, name, curves) of the observers ``having`` something; colours go by the place among all observers."""
     return [
-        (COLOURS[1 + k % (len(COLOURS) - 1)], name, columns)
-        for k, (name, columns) in enumerate(logs.items())
-        if having(columns)
+        (COLOURS[1 + k % (len(COLOURS) - 1)], name, run) for k, (name, run) in enumerate(runs.items()) if having(run)
     ]
 
 
@@ -175,9 +166,15 @@ def _curve(axis: Axes, t: np.ndarray, mean: np.ndarray, std: np.ndarray | None, 
         band(axis, t[rows], mean[rows], np.nan_to_num(std[rows]), colour, label)
 
 
-def _fit(axis: Axes, curves: Sequence[np.ndarray]) -> None:
-    """Limits of the y axis from the curves, with a margin."""
-    values = np.concatenate(curves)
+def _limits(values: np.ndarray) -> tuple[float, float]:
+    """Return the smallest and the largest finite value; NaN of none."""
+    known = values[np.isfinite(values)]
+    return (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
+
+
+def _fit(axis: Axes, limits: Sequence[tuple[float, float]]) -> None:
+    """Fit the y axis to the limits of its curves, with a margin."""
+    values = np.array(limits)
     values = values[np.isfinite(values)]
     if len(values):
         low, high = values.min(), values.max()
@@ -198,6 +195,17 @@ def _shown(values: np.ndarray) -> np.ndarray:
     begins = range(0, len(values), step)
     chosen = {*begins, len(values) - 1}.union(*(extremes(values, first, first + step) for first in begins))
     return np.array(sorted(chosen))
+
+
+def _edges(values: np.ndarray) -> np.ndarray:
+    """Return the rows (k,) at which runs of equal values begin and end."""
+    changes = values[1:] != values[:-1]
+    return np.flatnonzero(np.append(changes, True) | np.append(True, changes))
+
+
+def _ranks(count: int) -> np.ndarray:
+    """Return numbers from ``count`` to 1 that a logarithmic axis can tell apart, at most about :data:`_POINTS`."""
+    return np.unique(np.round(np.geomspace(1, count, _POINTS)).astype(int))[::-1]
 
 
 def _first_finite(values: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +10,18 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_estimation.io.export import EstimateLog
-from contact_estimation.io.recording import Recording
+from contact_estimation.io.recording import Recording, Samples
+from contact_estimation.io.row_file import RowFile
 from contact_estimation.io.survey import missing_words
 from contact_estimation.robot import Arm
 from contact_estimation.viz import plots
+from contact_estimation.viz.curves import Curves
 from contact_estimation.viz.html import Page
 from contact_estimation.viz.picture import peak_picture
 from contact_estimation.viz.player import Box
 from contact_estimation.viz.reference import CONTACT_FORCE, FREE_FORCE, Reference
 from contact_estimation.viz.scores import Scores
-from contact_estimation.viz.summary import summary_table, touched_links
+from contact_estimation.viz.summary import summary_table
 
 #: Caption of each figure.
 _FORCE = (
@@ -62,22 +63,51 @@ class ReplayedRun:
 
     Attributes:
         arm: the robot.
-        recording: what was replayed.
-        logs: observer -> its estimates, one per sample of the recording; one observer at least.
+        recording: what was replayed, in memory or in a file.
+        curves: observer -> curves of its estimates, one per sample of the recording; one observer at least.
         reference: of :func:`~contact_estimation.viz.reference.reference_of`; None where the recording has none.
-        scores: observer -> scores of its estimates; None computes them.
+        scores: observer -> scores of its estimates.
     """
 
     arm: Arm
-    recording: Recording
-    logs: Mapping[str, EstimateLog]
+    recording: Samples
+    curves: Mapping[str, Curves]
     reference: Reference | None
-    scores: Mapping[str, Scores] | None = None
+    scores: Mapping[str, Scores]
 
-    @functools.cached_property
-    def columns(self) -> dict[str, dict[str, np.ndarray]]:
-        """Observer -> columns of its log."""
-        return {name: log.columns() for name, log in self.logs.items()}
+    @classmethod
+    def of(
+        cls, arm: Arm, recording: Recording, logs: Mapping[str, EstimateLog], reference: Reference | None
+    ) -> ReplayedRun:
+        """Take logs in memory, observer -> its estimates, one per sample of the recording."""
+        scores = {name: Scores.of(log.columns(), reference) for name, log in logs.items()}
+        return cls(arm, recording, {name: Curves.of(log) for name, log in logs.items()}, reference, scores)
+
+
+class _Motion:
+    """What the pictures need of a recording: TCP and true contact point on disk, and one row's joint positions.
+
+    Attributes:
+        t0: stamp of the first sample [s].
+        duration: [s].
+        time: of the wanted row, since the first sample [s].
+        q: joint positions (n,) [rad] of the wanted row.
+        point: (N, 3) true contact point [m], base frame; None where the recording has none.
+        tcp: (N, 3) position of the TCP [m], base frame.
+    """
+
+    def __init__(self, arm: Arm, recording: Samples, row: int) -> None:
+        self.t0, self.time, self.q = float(recording.head.t[0]), 0.0, np.zeros(arm.n)
+        self.tcp, self.point, done, last = RowFile(tail=(3,)), None, 0, self.t0
+        for block in recording.blocks():
+            self.tcp.append(arm.tcp_poses(block.q)[0])
+            if "contact_point" in block.truth:
+                self.point = self.point or RowFile(tail=(3,))
+                self.point.append(block.truth["contact_point"])
+            if done <= row < done + len(block):
+                self.time, self.q = float(block.t[row - done] - self.t0), block.q[row - done]
+            done, last = done + len(block), float(block.t[-1])
+        self.duration = last - self.t0
 
 
 @dataclass(frozen=True)
@@ -111,11 +141,12 @@ def replay_report(path: Path | str, run: ReplayedRun, title: str, extras: Report
     Returns:
         The path.
     """
-    recording = run.recording
-    page = Page(title, extras.subtitle or f"{recording.source}: {len(recording)} samples, {recording.duration:.1f} s")
-    first = next(iter(run.logs.values()))
-    if first.columns()["valid"].any():
-        page.image(*peak_picture(run.arm, recording, first, extras.boxes))
+    recording, first = run.recording, next(iter(run.curves.values()))
+    count, peak = len(first), first.peak
+    motion = _Motion(run.arm, recording, -1 if peak is None else peak.row)
+    page = Page(title, extras.subtitle or f"{recording.head.source}: {count} samples, {motion.duration:.1f} s")
+    if peak is not None:
+        page.image(*peak_picture(run.arm, motion.q, motion.time, first.observer, peak, extras.boxes))
     if extras.page_3d:
         page.link("The same in 3-D, with a time slider", extras.page_3d)
     for table in extras.tables:
@@ -123,7 +154,7 @@ def replay_report(path: Path | str, run: ReplayedRun, title: str, extras: Report
         page.paragraph(table.caption, note=True)
         page.table(table.header, table.rows)
     _add_accuracy(page, run)
-    _add_figures(page, run)
+    _add_figures(page, run, motion)
     if extras.command:
         page.heading("Make it again")
         page.code(extras.command)
@@ -133,37 +164,35 @@ def replay_report(path: Path | str, run: ReplayedRun, title: str, extras: Report
 def _add_accuracy(page: Page, run: ReplayedRun) -> None:
     """Add the table of scores, and in words what was invalid, touched and contradictory."""
     page.heading("Accuracy of the whole run")
-    scores = run.scores or {name: Scores.of(columns, run.reference) for name, columns in run.columns.items()}
-    page.table(*summary_table({name: own.figures() for name, own in scores.items()}))
+    page.table(*summary_table({name: own.figures() for name, own in run.scores.items()}))
     page.paragraph(_explain(run.reference), note=True)
-    for name, own in scores.items():
+    for name, own in run.scores.items():
         if reasons := own.reasons.counts():
             page.paragraph(
                 f"{name}: {sum(reasons.values())} estimates are invalid and left out: "
                 + "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5))
             )
-        if lines := touched_links(run.columns[name], run.logs[name].contact_names):
+        if lines := run.curves[name].touched_links():
             page.paragraph(f"{name}, links that were touched: " + "; ".join(lines))
         if lines := own.mismatches():
             page.paragraph(f"{name}, model and data disagree: " + "; ".join(lines))
 
 
-def _add_figures(page: Page, run: ReplayedRun) -> None:
+def _add_figures(page: Page, run: ReplayedRun, motion: _Motion) -> None:
     """Add the curves of all observers."""
-    recording, columns, reference = run.recording, run.columns, run.reference
-    t0 = float(recording.t[0])
-    figures = [("Force", plots.force_figure(columns, t0, reference), _FORCE)]
+    runs, reference, t0 = run.curves, run.reference, motion.t0
+    t, truth = next(iter(runs.values())).curve("t") - t0, None if motion.point is None else motion.point[:]
+    figures = [("Force", plots.force_figure(runs, t0, reference), _FORCE)]
     if reference is not None:
         caption = f"Estimated minus {reference.label} force along the TCP's z."
-        figures.append(("", plots.error_figure(columns, t0, reference), caption))
-    truth = recording.truth.get("contact_point")
+        figures.append(("", plots.error_figure(runs, t0, reference), caption))
     for heading, figure, caption in [
         *figures,
-        ("Stiffness", plots.stiffness_figure(columns, t0, reference), _STIFFNESS),
-        ("TCP", plots.tcp_figure(recording.t - t0, run.arm.tcp_poses(recording.q)[0]), _TCP),
-        ("Contact point", plots.contact_point_figure(columns, t0, truth), _POINT),
-        ("Innovation", plots.innovation_figure(columns, t0), f"{_INNOVATION} {_nis(columns)}"),
-        ("Timing", plots.timing_figure(columns), _TIMING),
+        ("Stiffness", plots.stiffness_figure(runs, t0, reference), _STIFFNESS),
+        ("TCP", plots.tcp_figure(t, motion.tcp[:]), _TCP),
+        ("Contact point", plots.contact_point_figure(runs, t0, truth), _POINT),
+        ("Innovation", plots.innovation_figure(runs, t0), f"{_INNOVATION} {_nis(runs)}"),
+        ("Timing", plots.timing_figure(runs), _TIMING),
     ]:
         if heading:
             page.heading(heading)
@@ -173,12 +202,10 @@ def _add_figures(page: Page, run: ReplayedRun) -> None:
             page.figure(figure, caption)
 
 
-def _nis(columns: dict[str, dict[str, np.ndarray]]) -> str:
+def _nis(runs: Mapping[str, Curves]) -> str:
     """Median NIS per degree of freedom of each observer that has one."""
     medians = {
-        name: float(np.median(c["nis"][used] / c["nis_dof"][used]))
-        for name, c in columns.items()
-        if (used := (c["nis_dof"] > 0) & np.isfinite(c["nis"])).any()
+        name: float(np.nanmedian(run.curve("nis_per_dof"))) for name, run in runs.items() if run.has("nis_per_dof")
     }
     return "Median per degree of freedom: " + ", ".join(f"{name} {median:.3f}" for name, median in medians.items())
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ import numpy as np
 from contact_estimation.viz.reference import Reference
 from contact_estimation.viz.scores import Scores
 
-#: [s] A link that is told for a shorter time is passed while a contact begins or ends.
-_BRIEF = 0.1
 #: Columns of the summary table: heading -> factor and where :func:`summarise` has it.
 _FIGURES: dict[str, tuple[float, tuple[str, ...]]] = {
     "z in contact [N]": (1, ("force", "contact", "rmse_z")),
@@ -55,28 +52,3 @@ def figure_columns(figures: Mapping[str, Any]) -> dict[str, float | None]:
             value = None if value is None else value.get(key)
         found[heading] = None if value is None else factor * value
     return found
-
-
-def touched_links(columns: Mapping[str, np.ndarray], names: Sequence[str]) -> list[str]:
-    """Say which links each contact touched, for how long, and where that was told as a point.
-
-    Args:
-        columns: of an observer's log.
-        names: of its contacts, the second axis of the columns.
-
-    Returns:
-        A line per link and contact, the longest touch of each contact first; touches shorter than :data:`_BRIEF` are
-        left out.
-    """
-    links, seconds = columns["contact_link"], float(np.median(np.diff(columns["t"]))) if len(columns["t"]) > 1 else 0.0
-    lines = []
-    for i, name in enumerate(names):
-        for link, samples in Counter(links[:, i].tolist()).most_common():
-            if not link or samples * seconds < _BRIEF:
-                continue
-            points = columns["contact_point_base"][links[:, i] == link, i]
-            points = points[np.isfinite(points).all(axis=1)]
-            place = ", ".join(f"{value:.3f}" for value in np.median(points, axis=0)) if len(points) else ""
-            where = f"median point ({place}) m in the base frame" if place else "too uncertain for a point"
-            lines.append(f"{link} by {name} for {samples * seconds:.2f} s, {where}")
-    return lines

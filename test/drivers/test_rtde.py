@@ -223,6 +223,22 @@ def test_restart_of_the_controller_reconnects(arm, control):
     assert driver.counters["reconnects"] >= 1
 
 
+def test_a_controller_that_refuses_connections_is_asked_less_often(arm, controller):
+    """Each attempt is a process with real-time priority: without a pause they take a core from the graph."""
+    driver = backend(arm)
+    try:
+        read_for(driver, 0.2)
+        begun = controller.time()
+        controller.say("drop 6")
+        wait_until(driver, lambda: "cannot connect" in driver.problem)
+        driver._queue.clear()
+        read_for(driver, 0.2)
+        assert driver.problem == "" and controller.time() > begun + 5.0
+        assert 2 <= driver.counters["reconnects"] <= 6.0 / RtdeLink.LONGEST_PAUSE + 2
+    finally:
+        driver.close()
+
+
 def test_a_reader_that_pauses_finds_every_sample(arm, controller):
     driver = backend(arm)
     taken = stamps_taken(driver)

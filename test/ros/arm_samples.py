@@ -19,4 +19,6 @@ def recording(arm, count: int, start_ns: int = START_NS, seed: int = 1) -> Recor
     q = HOME + 0.05 * (np.sin(rate * t + phase) - np.sin(phase))
     dq = 0.05 * rate * np.cos(rate * t + phase)
     tau = np.array([arm.gravity(row) for row in q]) + rng.normal(0.0, 0.3, q.shape) + 4.0 * np.sin(t)
-    return Recording(start_ns + PERIOD_NS * np.arange(count), arm.joint_names, q, dq, tau, "made-up samples")
+    return Recording(
+        start_ns + PERIOD_NS * np.arange(count), arm.joint_names, q, dq, tau, "made-up samples", robot=arm.name
+    )

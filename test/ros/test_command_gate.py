@@ -11,7 +11,7 @@ from rtde_controller import HOST, Controller
 from contact_estimation.control.safety import SafetySettings, SafetyState
 from contact_estimation.drivers.backend import Sample
 from contact_estimation.drivers.registry import make_backend
-from contact_estimation.exceptions import DriverError
+from contact_estimation.exceptions import DriverError, StaleSampleError
 from contact_estimation.robot import load_arm
 from contact_estimation.ros.arrival import JUST_NOW, Arrival
 from contact_estimation.ros.command_gate import CommandGate
@@ -282,6 +282,48 @@ def test_refused_samples_leave_the_equilibrium_at_the_arm(first):
         press.wait(0.31)
     assert press.gate.state is (SafetyState.HOLD if first == "planner" else SafetyState.STOP)
     assert sent[-1].position == pytest.approx(press.position)
+
+
+def test_a_sample_that_is_late_for_one_command_holds_and_the_next_goes_on():
+    """The deadman, not one late sample, ends a motion for good."""
+    bench, command, late = Bench(), None, [True]
+    position, rotation = bench.arm.tcp_pose(bench.tick().q)
+    quaternion = pin.Quaternion(rotation).coeffs()
+
+    def refuse_once(pose):
+        if late.pop() if late else False:
+            raise StaleSampleError("nothing is commanded: the last sample is 51 ms old")
+        command(pose)
+
+    command, bench.backend.command = bench.backend.command, refuse_once
+    bench.gate.activate()
+    bench.gate.set_target(position, quaternion)
+    assert bench.gate.state is SafetyState.HOLD and "51 ms" in bench.gate.reason
+    bench.tick()
+    bench.gate.set_target(position, quaternion)
+    assert bench.gate.state is SafetyState.ACTIVE
+
+
+def test_activation_is_refused_while_the_arm_executes_nothing():
+    bench = Bench()
+    bench.tick()
+    bench.backend.state_problem = lambda: "safety mode is 'protective stop'"
+    with pytest.raises(DriverError, match="protective stop"):
+        bench.gate.activate()
+    bench.backend.state_problem = lambda: ""
+    bench.gate.activate()
+    assert bench.gate.state is SafetyState.ACTIVE
+
+
+def test_a_stop_without_samples_blames_the_arm_not_the_estimator():
+    bench = Bench()
+    bench.tick()
+    bench.gate.activate()
+    bench.backend.problem = "connection lost"
+    bench.now += 0.25
+    bench.gate.watch()
+    assert bench.gate.state is SafetyState.STOP
+    assert bench.gate.reason == ("the arm has sent no sample for 0.25 s (connection lost): stopped; activate again")
 
 
 def test_a_second_planner_is_refused_until_the_first_is_silent():

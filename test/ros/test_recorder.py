@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import resource
 
 import arm_samples as samples
@@ -9,14 +10,15 @@ import numpy as np
 import pytest
 from contact_estimation.msg import ContactEstimate
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from sensor_msgs.msg import JointState
 from test_graph import STATES, WHOLE
 
 from contact_estimation.cli import main
 from contact_estimation.io.bag_writer import write_bag
-from contact_estimation.io.open import open_recording
+from contact_estimation.io.open import open_recording, recorded_arm
 from contact_estimation.io.recovery import whole_bag
 from contact_estimation.robot import load_arm
-from contact_estimation.ros import qos
+from contact_estimation.ros import convert, qos
 
 
 @pytest.fixture(scope="module")
@@ -120,3 +122,27 @@ def test_on_a_full_disk_the_recorder_says_so_and_disturbs_nobody(graph, arm, tmp
     assert main(["convert", str(copy), str(tmp_path / "saved.npz")]) == 0
     assert "was cut off" in capsys.readouterr().out
     assert len(open_recording(tmp_path / "saved.npz", arm.joint_names)) >= saved > 100
+
+
+def test_a_bag_tells_the_robot_and_a_replay_driver_takes_it(graph, tmp_path):
+    """From the recorder over DDS into a bag, and from the bag into ``replay_driver`` without ``robot:=``."""
+    arm = load_arm("fr3")
+    publisher = graph.node.create_publisher(JointState, "/joint_states", qos.VISUALIZATION)
+    bag, stamps = tmp_path / "bag", itertools.count(1_000_000_000, 2_000_000)
+
+    def publish() -> None:
+        head, zeros = convert.header(next(stamps), "fr3_link0"), np.zeros(7)
+        publisher.publish(convert.joint_state(head, arm.joint_names, 0.5 * (arm.lower + arm.upper), zeros, zeros))
+
+    topics = ["/joint_states:sensor_msgs/msg/JointState"]
+    with graph.start("recorder", {"bag": str(bag), "topics": topics, "robot": "fr3", "tool": "gripper"}) as recorder:
+        graph.wait_for_subscriber("/joint_states")
+        with graph.meanwhile(publish, 0.002):
+            graph.spin(timeout=1.0)
+        assert recorder.stop() == 0, recorder.text()
+    graph.node.destroy_publisher(publisher)
+    assert recorded_arm([bag]) == ("fr3", "gripper")
+    states = graph.watch(JointState, "/joint_states")
+    with graph.start("replay_driver", {"recording": str(bag), "complete": True}) as driver:
+        assert driver.wait() == 0, driver.text()
+        assert graph.spin(lambda: states, 5.0) and tuple(states[0].name) == tuple(arm.joint_names)

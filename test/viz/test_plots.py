@@ -3,6 +3,7 @@
 import numpy as np
 
 from contact_estimation.viz import plots
+from contact_estimation.viz.curves import Curves
 
 
 def drawn_force(force):
@@ -11,7 +12,9 @@ def drawn_force(force):
     columns = {"t": np.arange(count) / 500.0, "force": np.zeros((count, 3))}
     columns["force"][:, 2] = force
     columns["force_covariance"] = np.full((count, 3, 3), np.nan)
-    return plots.force_figure({"momentum": columns}, 0.0).axes[2].lines[0].get_xydata()
+    curves = Curves("momentum")
+    curves.add_columns(columns)
+    return plots.force_figure({"momentum": curves}, 0.0).axes[2].lines[0].get_xydata()
 
 
 def test_a_peak_of_one_sample_is_drawn_in_a_long_recording():
@@ -46,6 +49,8 @@ def test_an_open_contact_has_no_stiffness():
         "contact_covariance": np.zeros((500, 1, 9, 9)),
     }
     columns["contact_stiffness"][:, 0, 2] = columns["stiffness"]
-    points = plots.stiffness_figure({"contact_imm": columns}, 0.0).axes[0].lines[0].get_xydata()
+    curves = Curves("contact_imm")
+    curves.add_columns(columns)
+    points = plots.stiffness_figure({"contact_imm": curves}, 0.0).axes[0].lines[0].get_xydata()
     assert np.isnan(points[:200, 1]).all()
     np.testing.assert_allclose(points[200:, 1], 26.0)

@@ -12,6 +12,7 @@ from contact_estimation.filters.registry import open_stream
 from contact_estimation.io.replay import replay
 from contact_estimation.robot import load_arm
 from contact_estimation.viz import plots
+from contact_estimation.viz.curves import Curves
 from contact_estimation.viz.reference import reference_of
 from contact_estimation.viz.report import ReplayedRun, ReportExtras, replay_report
 from contact_estimation.viz.scores import Scores
@@ -34,7 +35,7 @@ def logs(arm, recording):
 
 
 def test_report_is_one_page_that_fetches_nothing(arm, logs, recording, tmp_path):
-    run = ReplayedRun(arm, recording, logs, reference_of(recording))
+    run = ReplayedRun.of(arm, recording, logs, reference_of(recording))
     path = replay_report(tmp_path / "r" / "report.html", run, "Replay", ReportExtras(command="replay me"))
     page = path.read_text()
     assert page.count("data:image/png;base64") == 8
@@ -45,7 +46,9 @@ def test_report_is_one_page_that_fetches_nothing(arm, logs, recording, tmp_path)
 
 @pytest.mark.skipif(EXECUTABLE is None, reason="no chromium here (Debian's package 'chromium')")
 def test_a_report_is_as_wide_as_a_phone(arm, logs, recording, tmp_path):
-    path = replay_report(tmp_path / "report.html", ReplayedRun(arm, recording, logs, reference_of(recording)), "Replay")
+    path = replay_report(
+        tmp_path / "report.html", ReplayedRun.of(arm, recording, logs, reference_of(recording)), "Replay"
+    )
     with Chromium() as browser:
         shown = browser.open(path.as_uri())
         shown.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
@@ -55,7 +58,7 @@ def test_a_report_is_as_wide_as_a_phone(arm, logs, recording, tmp_path):
 
 def test_report_without_reference_or_contact(arm, logs, recording, tmp_path):
     bare = dataclasses.replace(recording, wrench_tcp=None, truth={})
-    run = ReplayedRun(arm, bare, {"momentum": logs["momentum"]}, None)
+    run = ReplayedRun.of(arm, bare, {"momentum": logs["momentum"]}, None)
     page = replay_report(tmp_path / "report.html", run, "Replay").read_text()
     assert "neither a measured wrench nor truth" in page and "None of the observers estimates this." in page
 
@@ -67,7 +70,7 @@ def test_invalid_estimates_are_told(arm, recording, tmp_path):
     scores = Scores(None)
     scores.add(log.columns())
     assert sum(scores.reasons.counts().values()) == 3
-    run = ReplayedRun(arm, recording, {"momentum": log}, reference_of(recording))
+    run = ReplayedRun.of(arm, recording, {"momentum": log}, reference_of(recording))
     page = replay_report(tmp_path / "report.html", run, "Replay").read_text()
     assert "3 estimates are invalid" in page and "997/1000" in page
 
@@ -83,7 +86,8 @@ def test_table_has_the_summarys_figures(logs, recording):
 
 def test_curves_and_bands_are_the_columns(logs, recording):
     columns = {name: log.columns() for name, log in logs.items()}
-    fig = plots.force_figure(columns, 0.0, reference_of(recording))
+    runs = {name: Curves.of(log) for name, log in logs.items()}
+    fig = plots.force_figure(runs, 0.0, reference_of(recording))
     lines = fig.axes[2].get_lines()
     assert [line.get_label() for line in lines] == ["truth", "momentum", "paper_online"]
     np.testing.assert_array_equal(lines[2].get_ydata(), columns["paper_online"]["force"][:, 2])
@@ -95,13 +99,13 @@ def test_curves_and_bands_are_the_columns(logs, recording):
 
 
 def test_an_observer_has_one_colour_in_every_figure(logs, recording):
-    columns = {name: log.columns() for name, log in logs.items()}  # momentum first; it has no rest and no innovation
+    runs = {name: Curves.of(log) for name, log in logs.items()}  # momentum first; it has no rest and no innovation
     figures = [
-        plots.force_figure(columns, 0.0),
-        plots.contact_point_figure(columns, 0.0),
-        plots.innovation_figure(columns, 0.0),
-        plots.stiffness_figure(columns, 0.0),
-        plots.timing_figure(columns),
+        plots.force_figure(runs, 0.0),
+        plots.contact_point_figure(runs, 0.0),
+        plots.innovation_figure(runs, 0.0),
+        plots.stiffness_figure(runs, 0.0),
+        plots.timing_figure(runs),
     ]
     lines = [line for fig in figures for line in fig.axes[0].get_lines() if line.get_label() == "paper_online"]
     colours = {line.get_color() for line in lines}

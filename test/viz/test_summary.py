@@ -12,7 +12,7 @@ from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
 from contact_estimation.viz.reference import CONTACT_FORCE, FREE_FORCE, _low_pass, reference_of
 from contact_estimation.viz.scores import Scores
-from contact_estimation.viz.summary import summarise, touched_links
+from contact_estimation.viz.summary import summarise
 
 
 @pytest.fixture(scope="module")
@@ -169,15 +169,3 @@ def test_contact_and_stiffness_of_the_papers_recording(arm):
     reference = reference_of(recording, arm.tcp_poses)
     assert reference.stiffness == pytest.approx(26_718, rel=0.02)
     assert reference.contact[:].sum() / len(recording) == pytest.approx(0.72, abs=0.05)
-
-
-def test_two_contacts_on_one_link_are_told_by_name():
-    links = np.full((1000, 2), "", dtype=object)
-    links[100:600, 0], links[300:400, 1], links[0:10, 1] = "wrist_3_link", "wrist_3_link", "forearm_link"
-    points = np.full((1000, 2, 3), np.nan)
-    points[100:600, 0] = [0.5, 0.1, 0.2]
-    columns = {"t": np.arange(1000) / 500, "contact_link": links, "contact_point_base": points}
-    assert touched_links(columns, ("peg", "unknown")) == [
-        "wrist_3_link by peg for 1.00 s, median point (0.500, 0.100, 0.200) m in the base frame",
-        "wrist_3_link by unknown for 0.20 s, too uncertain for a point",
-    ]

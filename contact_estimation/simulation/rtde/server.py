@@ -90,7 +90,7 @@ class RtdeServer:
             self._listen(host, number, handler)
         self.sent = 0  # packets
         self.metronome = Metronome(controller.simulation.period)
-        self._stalled_until, self._next_packet_fault = 0.0, ""
+        self._stalled_until, self._away_until, self._next_packet_fault = 0.0, 0.0, ""
 
     def _listen(self, host: str, port: int, handler: Callable[[socket.socket], None]) -> None:
         """Let ``handler`` take the connections to a port."""
@@ -112,20 +112,21 @@ class RtdeServer:
     def fault(self, line: str) -> str:
         """Do what ``line`` says; returns an answer.
 
-        ``stall S`` sends nothing for S seconds; ``drop`` closes all RTDE connections; ``half``, ``short``, ``nan``,
-        ``jump`` spoil the next packet (half of it, then the rest 50 ms later; a body cut short; not a number; a jump
-        of the joints); ``protective_stop`` and ``unlock``; ``state`` tells; ``commands`` lists the received register
-        commands.
+        ``stall S`` sends nothing for S seconds; ``drop S`` closes all RTDE connections, and each new one for S seconds
+        (default 0); ``half``, ``short``, ``nan``, ``jump`` spoil the next packet (half of it, then the rest 50 ms
+        later; a body cut short; not a number; a jump of the joints); ``protective_stop`` and ``unlock``; ``state``
+        tells; ``commands`` lists the received register commands.
         """
         word, _, rest = line.strip().partition(" ")
-        if word == "stall":
+        if word in ("stall", "drop"):
             try:
-                self._stalled_until = time.monotonic() + float(rest or 1.0)
+                seconds = float(rest or (1.0 if word == "stall" else 0.0))
             except ValueError:
                 return f"not a number of seconds: {rest}"
-        elif word == "drop":
-            for client in list(self._clients):
-                self._forget(client)
+            if word == "stall":
+                self._stalled_until = time.monotonic() + seconds
+            else:
+                self._drop(seconds)
         elif word in ("half", "short", "nan", "jump"):
             self._next_packet_fault = word
         elif word == "protective_stop":
@@ -142,6 +143,12 @@ class RtdeServer:
             f"safety_mode {self.controller.values['safety_mode']} "
             f"time {self.controller.values['timestamp']:.3f}"
         )
+
+    def _drop(self, seconds: float) -> None:
+        """Close every RTDE connection, and those that come in the next ``seconds`` [s]."""
+        self._away_until = time.monotonic() + seconds
+        for client in list(self._clients):
+            self._forget(client)
 
     def run(self, seconds: float = float("inf"), console: BinaryIO | None = None) -> None:
         """Serve until a time is over.
@@ -174,6 +181,9 @@ class RtdeServer:
 
     def _accept_rtde(self, listener: socket.socket) -> None:
         connection, _ = listener.accept()
+        if time.monotonic() < self._away_until:
+            connection.close()
+            return
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.settimeout(0.2)
         client = _Client(connection)

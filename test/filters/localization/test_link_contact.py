@@ -9,9 +9,9 @@ import pytest
 
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.io.export import EstimateLog
+from contact_estimation.viz.curves import Curves
 from contact_estimation.viz.frames import estimate_at
 from contact_estimation.viz.markers import estimate_shapes
-from contact_estimation.viz.summary import touched_links
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmark"))
 from rigid_body_recording import RATE, START, Push, RigidBodyArm, World, pushes, random_motion, record
@@ -61,8 +61,8 @@ def test_exports_name_the_link(run, tmp_path):
     assert np.linalg.norm(pushed) == pytest.approx(1.0) and pushed @ columns["force_base"][int(2.0 * RATE)] > 0
     assert np.isnan(columns["contact_normal"][: int(0.95 * RATE)]).all()
     assert np.isfinite(columns["unexplained"]).all() and not columns["mismatch"].any()
-    names = log.contact_names
-    assert any(line.startswith(f"fr3_link5 by {names[1]} for 1.") for line in touched_links(columns, names))
+    lines = Curves.of(log).touched_links()
+    assert any(line.startswith(f"fr3_link5 by {log.contact_names[1]} for 1.") for line in lines)
 
 
 def test_the_normal_of_an_unknown_contact_is_its_forces_direction(run):
