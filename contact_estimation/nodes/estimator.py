@@ -18,7 +18,7 @@ from contact_estimation.exceptions import ContactEstimationError
 from contact_estimation.filters.estimate_row import EstimateRow
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.ros import arrival as arrivals, convert, parameters, qos
-from contact_estimation.ros.arrival import JUST_NOW, Arrival
+from contact_estimation.ros.arrival import JUST_NOW, Arrival, LostMessages
 from contact_estimation.ros.diagnostics import StreamHealth
 from contact_estimation.ros.drawing import DrawingThread
 from contact_estimation.ros.executor import run
@@ -66,7 +66,7 @@ class Estimator(Node):
         self._health = StreamHealth(status_name(self, observer.name), settings.tf_prefix + arm.name)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         self._refused: Counter[str] = Counter()
-        self._mismatch, self._number = "", 0
+        self._mismatch, self._lost = "", LostMessages()
         # Samples may come from a driver's thread (combined), services from the executor's.
         self._lock = threading.Lock()
         self._reader = JointStateReader(arm.joint_names, "joint_states", settings.tf_prefix)
@@ -95,18 +95,14 @@ class Estimator(Node):
         except ContactEstimationError as error:
             if not isinstance(error, OtherJoints) or not self.stream.counters["used"]:
                 self.refuse(stamp, "bad_message", str(error))
+            self._lost.skip(arrival.number)
             return  # joints of another arm on the same topic are refused only until the first sample was used
-        self._count_lost(arrival.number)
+        if lost := self._lost.before(arrival.number):
+            self._refused["lost"] += lost
         if late := self._lateness(stamp):
             self.refuse(stamp, "too_old", late)
         else:
             self.take(stamp, *sample)
-
-    def _count_lost(self, number: int) -> None:
-        """Count the samples that are missing before the one with this number at its publisher, 0 where it has none."""
-        if 0 < self._number < number:
-            self._refused["lost"] += number - self._number - 1
-        self._number = number
 
     def on_wrench(self, message: WrenchStamped) -> None:
         """Take a measured wrench, in TCP axes; one in another frame is refused."""

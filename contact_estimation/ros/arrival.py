@@ -91,3 +91,25 @@ class OnePublisher:
         """Return how many messages came from other publishers since the last call."""
         count, self._others = self._others, 0
         return count
+
+
+class LostMessages:
+    """Counts the messages of a publisher that never came, by their numbers.
+
+    A publisher may send other messages on the topic, as an arm's driver the joints of a gripper. They have numbers of
+    the same sequence. Those of another publisher are told by not following.
+    """
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def skip(self, number: int) -> None:
+        """Take the number of a message that is of no use, and perhaps of another publisher."""
+        if number == self._number + 1:
+            self._number = number
+
+    def before(self, number: int) -> int:
+        """Return how many are missing between the last message and the one with this number, 0 where it has none."""
+        missing = number - self._number - 1 if 0 < self._number < number else 0
+        self._number = number
+        return missing
