@@ -16,6 +16,8 @@ from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch.bordered import Factorisation
 from contact_estimation.identify.batch.discretisation import grid_shift
 from contact_estimation.identify.batch.estimate import Estimate
+from contact_estimation.identify.batch.grid_channel import GridChannel
+from contact_estimation.identify.batch.held import frozen
 from contact_estimation.identify.batch.problem import Problem
 from contact_estimation.identify.verdict import Finding, Verdict, conclude, lag_correlation, total_std
 
@@ -84,14 +86,13 @@ def judge(
     """
     residuals = problem.residuals(estimate.solution.q, estimate.solution.p)
     quiet = _away_from_events(contact_force)
-    findings, worst = [], (1.0, 0.0)
+    findings, worst = frozen(problem, residuals), (1.0, 0.0)
     for name, part in problem.parts().items():
         found, chi_square, correlation = _residual_tests(problem, residuals, name, part, quiet)
         findings += found
-        if name != "dynamics":
-            findings.append(_gaps(problem, name, part))
         if name != "dynamics" and chi_square > worst[0]:
             worst = chi_square, correlation
+    findings += [_gaps(problem, each) for each in problem.grid_channels]
     shifts = []
     if estimate.mode == "both":
         shifts.append(grid_shift(problem, estimate))
@@ -134,13 +135,14 @@ def _away_from_events(contact_force: Array) -> Array:
     return quiet
 
 
-def _gaps(problem: Problem, name: str, part: slice) -> Finding:
+def _gaps(problem: Problem, each: GridChannel) -> Finding:
     """Count the cells in which a channel that is used has no sample."""
-    used = next(channel.weight > 0 for channel in problem.channels if channel.name == name)
     inside = problem.stencil.interior
-    missing = 1.0 - float(np.mean(np.any(problem.worth[inside, part] > 0, axis=1))) if used else 0.0
-    message = f"'{name}' has no samples in {100 * missing:.0f} % of the time; what happened there is known less well"
-    return Finding(f"gaps[{name}]", missing, _MISSING, message)
+    missing = 1.0 - float(np.mean(each.worth[inside] > 0)) if each.channel.weight > 0 else 0.0
+    message = (
+        f"'{each.name}' has no samples in {100 * missing:.0f} % of the time; what happened there is known less well"
+    )
+    return Finding(f"gaps[{each.name}]", missing, _MISSING, message)
 
 
 def _residual_tests(
