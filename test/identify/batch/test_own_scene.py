@@ -48,6 +48,7 @@ def test_the_commands_of_the_page_recover_what_was_planted(folder, line, capsys,
     found = _answer(folder[0], folder[1][line], capsys, monkeypatch)
     _is_true(found)
     assert found["verdict"] == "good" and set(TRUTH) < set(found["interval_total"])
+    assert any("the scale of 'motor'; it would move mass, rail, stiffness, damping" in s for s in found["unchecked"])
     if line == 0:
         assert found["iterations"] <= 10
 
