@@ -108,7 +108,8 @@ def judge(
         if name != "dynamics" and chi_square > worst[0]:
             worst = chi_square, correlation
     findings += [_gaps(problem, each) for each in problem.grid_channels]
-    shifts, unchecked = [], ()
+    shifts: list[Array] = []
+    unchecked: tuple[str, ...] = ()
     if estimate.mode == "both":
         shifts.append(grid_shift(problem, estimate))
         faults = score_tests(problem, estimate)

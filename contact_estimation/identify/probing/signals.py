@@ -93,7 +93,7 @@ def frozen(model: ContactModel, data: Samples, settings: ProbingSettings) -> lis
 
 def _equal(values: np.ndarray) -> np.ndarray:
     """Tell which rows (T-1,) of values (T, ...) equal the one before."""
-    return np.all(np.diff(values.reshape(len(values), -1), axis=0) == 0.0, axis=1)
+    return np.asarray(np.all(np.diff(values.reshape(len(values), -1), axis=0) == 0.0, axis=1))
 
 
 def _repeats(name: str, t: np.ndarray, same: np.ndarray) -> Finding:

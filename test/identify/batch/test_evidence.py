@@ -70,6 +70,12 @@ def test_an_offset_that_no_sensor_checks_is_told_with_what_it_moves(tmp_path, ca
     assert found["verdict"] == "failed" and found["unchecked"] == []
 
 
+def test_a_stiffness_at_its_bound_is_not_good(tmp_path, capsys):
+    _write(tmp_path, "prior_off")
+    _, found = _identify(tmp_path, capsys)
+    assert found["verdict"] != "good" and "parameter 'stiffness' is at its bound" in found["reasons"]
+
+
 def test_a_late_clock_is_recovered_with_the_stiffness(tmp_path):
     truth = _write(tmp_path, "clock")
     clock = {"nominal": [0.0], "lower": -0.02, "upper": 0.02, "unit": "s"}
