@@ -30,6 +30,8 @@ _TESTS = 13.0
 _LEFT_OUT_FAILED = 0.25
 #: [s] Shortest interval without samples that counts as a gap, and its least factor on the median interval.
 _GAP, _GAP_FACTOR = 0.2, 4.0
+#: A stiffer surface gives the same wrench as a sensor that reads too much in every axis.
+_UNCHECKED = "no measurement checks the scale of the wrench; it would move stiffness"
 #: Arrays of a recording in the plane and in space: name -> shape of one sample.
 _SAMPLES: dict[str, dict[str, tuple[int, ...]]] = {
     "planar": {"t": (), "pose": (3,), "twist": (3,), "wrench": (3,)},
@@ -100,7 +102,7 @@ def identify_recording(path: Path, example: str, settings: ProbingSettings) -> t
     judged += [_far_from_guess(best, make()[1], alarm), *left]
     judged += [replace(finding, message="") for finding in disturbances]  # the likeliest of them is named alone
     judged += [_left_out(late), _changes(best, settled), _sensor(data), _missing(data)]
-    verdict = conclude(judged, _failures(settings, data, best.fit.estimate))
+    verdict = conclude(judged, _failures(settings, data, best.fit.estimate), [_UNCHECKED])
     return _result(data, plain, best, late), verdict
 
 
