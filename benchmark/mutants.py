@@ -399,4 +399,47 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("page: changes are lost", "chosen |= {*changes.tolist(), *", "chosen |= {*"),
         ("page: changes are not bounded", "if len(changes) > MAX_CHANGES:", "if False:"),
     ],
+    ("identify/batch/evidence.py", "test/identify/batch/test_evidence.py test/identify/batch/test_own_scene.py"): [
+        ("identify: gaps are not counted", "1.0 - float(np.mean(each.worth[inside] > 0))", "0.0"),
+        ("identify: no fault is named", "for _, finding in flagged[:1]]", "for _, finding in flagged[:0]]"),
+        ("identify: zeros are tested one by one", "eigh(free * np", "eigh(np.eye(len(part)) * free * np"),
+        ("identify: nothing is unchecked", "if fault.kind in _RESTING and np.any(rests):", "if False:"),
+        ("identify: everything is unchecked", "> _RESTS * std[:, None]", "> -1.0"),
+        ("identify: misfit widens no interval", "worst = chi_square, correlation", "pass"),
+        ("identify: a bound is an answer", "if note == AT_BOUND or", "if"),
+    ],
+    ("identify/batch/held.py", "test/identify/batch/test_own_scene.py"): [
+        ("identify: frozen samples pass", "if chi_square > worst:", "if False:"),
+        ("identify: frozen torques pass", "in problem.grid_channels:", "in problem.grid_channels[:1]:"),
+        ("identify: a rest is frozen", "worst, _FROZEN, message", "float(bool(where.end)), 0.0, message"),
+    ],
+    ("identify/verdict.py", "test/identify/test_verdict.py"): [
+        (
+            "verdict: NaN passes",
+            "return not self.statistic <= self.threshold",
+            "return self.statistic > self.threshold",
+        ),
+        (
+            "verdict: nothing is fatal",
+            "failed = bool(failures) or any(f.fatal for f in flagged)",
+            "failed = bool(failures)",
+        ),
+        (
+            "verdict: any of several optima is good",
+            "distance, 3.0, message, fatal=True",
+            "distance, 3e3, message, fatal=True",
+        ),
+    ],
+    ("identify/probing/offline.py", "test/adversary/test_probing_verdict.py"): [
+        ("probing: gaps pass", "float(intervals[at]), max(_GAP", "0.0, max(_GAP"),
+        ("probing: any guess passes", 'Finding("guess", statistic', 'Finding("guess", 0.0'),
+        ("probing: a disturbance is not named", "float(likeliest is not plain)", "0.0"),
+        ("probing: a bound is an answer", "return [problem] if problem else []", "return []"),
+    ],
+    ("identify/probing/signals.py", "test/adversary/test_probing_verdict.py test/identify/probing/test_offline.py"): [
+        ("probing: a twist of any scale passes", "abs(scale - 1.0), max(", "0.0, max("),
+        ("probing: a twist in degrees passes", "if left - noise > _LEFT * motion:", "if False:"),
+        ("probing: frozen signals pass", "float(end - begin + 1)", "0.0"),
+        ("probing: a pose at rest is frozen", "_equal(data.pose) & moving", "_equal(data.pose)"),
+    ],
 }

@@ -32,8 +32,26 @@ FAULTS = {
     "payload": "0.3 kg on the last link that the scene has not",
     "encoder_offset": "encoders 10 mrad (slides: 5 mm) off zero",
     "stiffening": "force grows with depth to the power 1.5",
+    "tilted_base": "arm stands 3 degrees askew, so that gravity told is wrong",
+    "tool_mass": "0.1 kg behind the force sensor that the scene has not",
+    "fixed_friction": "friction is no parameter, and told 30 % too large",
+    "small_offset": "force sensor reads 0.5 N at rest",
+    "small_gain": "force sensor reads 5 % too much",
+    "late_force": "force sensor 10 to 60 ms late",
+    "late_encoders": "encoders alone 10 to 60 ms late",
+    "frozen_encoders": "encoders repeat their last sample for 0.2 to 1 s",
+    "frozen_force": "force sensor repeats its last sample for 0.2 to 1 s",
+    "frozen_torque": "motor torques repeat their last sample for 0.2 to 1 s",
+    "torque_gap": "no motor torques for 0.3 to 1 s",
+    "noisier": "noise of every sensor is 3 times the one told",
+    "longer_link": "last link told is 5 to 10 mm longer (slides: first rail 1 degree askew)",
+    "prior_off": "largest stiffness told is half the true one",
+    "weak_hook": "a spring of 30 N/m hooks onto the last link half-way",
+    "cautious": "noise of every sensor is a third of the one told",
+    "soft": "stiffness 300 to 600 N/m, at most a fifth of the start value",
+    "hard": "stiffness 15 to 25 kN/m, at least five times the start value",
 }
-CONDITIONS: tuple[str, ...] = ()
+CONDITIONS = ("cautious", "soft", "hard")
 MAIN = "stiffness"
 COLUMNS: dict = {}
 STEP, RADIUS, SLIP_DAMPING = 1e-4, 0.02, 300.0  # [s], [m], [N s/m]
@@ -59,10 +77,16 @@ SLIDE = """<mujoco>{option}<worldbody>
 </worldbody></mujoco>"""
 
 #: What is right -> what the description tells instead. On slides a wrong ball alone is a wrong height of the box.
-WRONG_GEOMETRY = {
-    'size="0.02"': 'size="0.016"',
-    'pos="0.35 0 0"': 'pos="0.36 0 0"',
-    'type="slide" axis="1 0 0"': 'type="slide" axis="0.99939 0 0.03490"',
+WRONG = {
+    "wrong_geometry": {
+        'size="0.02"': 'size="0.016"',
+        'pos="0.35 0 0"': 'pos="0.36 0 0"',
+        'type="slide" axis="1 0 0"': 'type="slide" axis="0.99939 0 0.03490"',
+    },
+    "longer_link": {
+        'pos="0.35 0 0"': 'pos="0.357 0 0"',
+        'type="slide" axis="1 0 0"': 'type="slide" axis="0.99985 0 0.01745"',
+    },
 }
 
 
@@ -78,6 +102,8 @@ class Truth:
         payload: mass added to the last link [kg].
         hook: stiffness [N/m] of a spring from the middle of the last link to where that is at the start.
         wave: amplitude [m] of the box's motion at 1.5 Hz.
+        tilt: of gravity about y [rad].
+        tool: mass added to the ball [kg].
     """
 
     scene: str
@@ -92,6 +118,8 @@ class Truth:
     payload: float = 0.0
     hook: float = 0.0
     wave: float = 0.0
+    tilt: float = 0.0
+    tool: float = 0.0
 
     @property
     def joints(self) -> tuple[str, str]:
@@ -123,9 +151,10 @@ class Bench:
         self.data = mujoco.MjData(self.model)
         last = "ram" if self.truth.scene == "slide" else "lower"
         self.pad, self.last = self.model.body("pad").id, self.model.body(last).id
-        if self.truth.payload:
-            self.model.body_mass[self.last] += self.truth.payload
-            mujoco.mj_setConst(self.model, self.data)
+        self.model.body_mass[self.last] += self.truth.payload
+        self.model.body_mass[self.pad] += self.truth.tool
+        mujoco.mj_setConst(self.model, self.data)
+        self.model.opt.gravity[:] = -9.81 * np.sin(self.truth.tilt), 0.0, -9.81 * np.cos(self.truth.tilt)
         self.top = self.model.geom("table").pos[2] + self.model.body(self.model.geom("table").bodyid[0]).pos[2]
         self.top += float(self.model.geom("table").size[2]) + self.truth.lift
         self.force, self.depth, self.hooked = np.zeros(3), 0.0, None
@@ -238,7 +267,7 @@ def write(folder: Path, fault: str, rng: np.random.Generator, scene: str | None 
     scene = scene or str(rng.choice(["linkage", "slide", "finger"]))
     truth = Truth(
         scene,
-        between(rng, 1500.0, 6000.0),
+        _stiffness(rng, fault),
         between(rng, 5.0, 25.0),
         between(rng, 0.2, 0.6),
         between(rng, 1e-3, 3e-3, signed=True),
@@ -249,11 +278,10 @@ def write(folder: Path, fault: str, rng: np.random.Generator, scene: str | None 
     arrays = _measure(rows, truth, fault, rng)
     np.savez(folder / "press.npz", **arrays)
     text = mjcf(scene)
-    if fault == "wrong_geometry":
-        for right, told in WRONG_GEOMETRY.items():
-            text = text.replace(right, told)
+    for right, told in WRONG.get(fault, {}).items():
+        text = text.replace(right, told)
     (folder / "scene.xml").write_text(text)
-    (folder / "scene.yaml").write_text(yaml.safe_dump(scene_settings(truth), sort_keys=False))
+    (folder / "scene.yaml").write_text(yaml.safe_dump(_told(truth, fault), sort_keys=False))
     command = ["identify", "batch", str(folder / "press.npz"), "--model", str(folder / "scene.yaml")]
     planted = {
         "stiffness": truth.stiffness,
@@ -261,9 +289,32 @@ def write(folder: Path, fault: str, rng: np.random.Generator, scene: str | None 
         "friction": truth.friction,
         "lift[2]": truth.lift,
     }
+    if fault == "fixed_friction":
+        del planted["friction"]
     if scene == "finger":
         planted |= {"spring": truth.spring, "spring_damping": truth.spring_damping}
     return Case(command, planted, f"{scene}, k {truth.stiffness:.0f} N/m, largest force {rows['contact'].max():.0f} N")
+
+
+def _stiffness(rng: np.random.Generator, fault: str) -> float:
+    """Draw the box's stiffness [N/m]; every fault draws one number."""
+    low, high = {"soft": (300.0, 600.0), "hard": (15e3, 25e3)}.get(fault, (1500.0, 6000.0))
+    return between(rng, low, high)
+
+
+def _told(truth: Truth, fault: str) -> dict:
+    """Make the scene file with the faults of what it tells."""
+    scene = scene_settings(truth)
+    by_name = {parameter["name"]: parameter for parameter in scene["parameters"]}
+    if fault == "fixed_friction":
+        scene["contacts"][0]["friction"] = 1.3 * truth.friction
+        scene["parameters"].remove(by_name["friction"])
+    elif fault == "prior_off":
+        by_name["stiffness"] |= {"nominal": [0.4 * truth.stiffness], "upper": 0.5 * truth.stiffness}
+    scale = {"noisier": 1.0 / 3.0, "cautious": 3.0}.get(fault, 1.0)
+    for channel in scene["channels"]:
+        channel["std"] = [scale * std for std in channel["std"]]
+    return scene
 
 
 def _plant(truth: Truth, fault: str) -> Truth:
@@ -274,6 +325,9 @@ def _plant(truth: Truth, fault: str) -> Truth:
         "moving_base": {"wave": 2e-3},
         "payload": {"payload": 0.3},
         "stiffening": {"power": 1.5},
+        "tilted_base": {"tilt": np.deg2rad(3.0)},
+        "tool_mass": {"tool": 0.1},
+        "weak_hook": {"hook": 30.0},
     }
     return Truth(**{**vars(truth), **planted.get(fault, {})})
 
@@ -286,6 +340,14 @@ def _measure(rows, truth: Truth, fault: str, rng: np.random.Generator) -> dict[s
     q, dq = q[:, :2], dq[:, :2]
     if fault == "force_clock":
         force = _delayed(t, force, 8e-3)
+    elif fault == "late_force":
+        force = _delayed(t, force, between(rng, 0.01, 0.06))
+    elif fault == "late_encoders":
+        q = _delayed(t, q, between(rng, 0.01, 0.06))
+    elif fault == "small_gain":
+        force *= 1.05
+    elif fault == "small_offset":
+        force += rng.choice([-0.5, 0.5], 3) * [1.0, 0.0, 1.0]
     elif fault == "offset":
         force += rng.choice([-1.0, 1.0], 3) * rng.uniform(3.0, 5.0, 3) * [1.0, 0.0, 1.0]
     elif fault == "gain":
@@ -306,6 +368,12 @@ def _measure(rows, truth: Truth, fault: str, rng: np.random.Generator) -> dict[s
     encoders = _delayed(t, q, late) + 1e-4 * unit * rng.standard_normal(q.shape)
     every = slice(None, None, 4)
     capture = (_delayed(t, place, late) + 2e-4 * rng.standard_normal(place.shape))[every]
+    if fault.startswith("frozen"):
+        held = {"frozen_encoders": encoders, "frozen_force": force, "frozen_torque": tau}[fault]
+        part = _part(t, between(rng, 0.2, 1.0), rng)
+        held[part] = held[part][0]
+    elif fault == "torque_gap":
+        tau[_part(t, between(rng, 0.3, 1.0), rng)] = np.nan
     names = np.array(truth.joints)
     return {
         "t": t,
@@ -318,6 +386,12 @@ def _measure(rows, truth: Truth, fault: str, rng: np.random.Generator) -> dict[s
         "tip_place": capture,
         "t_tip_place": t[every],
     }
+
+
+def _part(t, duration: float, rng: np.random.Generator) -> np.ndarray:
+    """Draw a part (n,) of the times, of a duration [s]."""
+    begin = between(rng, 0.1, t[-1] - duration - 0.1)
+    return (t >= begin) & (t < begin + duration)
 
 
 def _delayed(t, values, late: float) -> np.ndarray:

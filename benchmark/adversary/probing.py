@@ -36,8 +36,33 @@ FAULTS = {
     "noisy": "force noise is 5 times the stated one",
     "soft_presliding": "friction needs three times the distance the filter waits",
     "drift": "force offset drifts by 0.6 N/s",
+    "late_wrench": "wrench 10 to 60 ms late",
+    "early_wrench": "wrench 10 to 60 ms early",
+    "late_pose": "pose 10 to 60 ms late, the twist not",
+    "frozen_wrench": "sensor repeats its last wrench for 0.2 to 1 s",
+    "frozen_pose": "pose and twist repeat their last sample for 0.2 to 1 s",
+    "small_gap": "0.2 to 0.4 s of samples missing",
+    "small_offset": "wrench offset of 0.7 N and 0.03 Nm",
+    "tangential_gain": "one force axis reads 10 % too much",
+    "fast_twist": "twist is 10 % too large",
+    "turned_sensor": "sensor is mounted 3 to 5 degrees askew",
+    "moved_sensor": "moment is about a point 10 to 20 mm off",
+    "reversed": "wrench is that of the probe on the surface",
+    "noisier": "noise of every signal is 3 times the stated one",
+    "noisy_pose": "noise of the pose is 5 times the stated one",
+    "edge": "tool touches an edge as well from the start on",
+    "viscous": "friction grows by 30 N s/m times the speed",
+    "damped": "surface damps by 150 N s/m along the normal",
+    "slow_change": "stiffness grows by half in 8 s",
+    "cautious": "noise of every signal is a third of the stated one",
+    "soft": "stiffness 500 to 900 N/m",
+    "hard": "stiffness 10 to 15 kN/m",
+    "slippery": "friction 0.05 to 0.1",
+    "rough": "friction 0.9 to 1.2",
+    "slow_samples": "every other sample is missing",
 }
-CONDITIONS: tuple[str, ...] = ()
+#: Answers may be right with these.
+CONDITIONS = ("small_gap", "cautious", "soft", "hard", "slippery", "rough", "slow_samples")
 MAIN = "stiffness"
 #: Offset of the wrench in sensor axes [N, N, Nm].
 OFFSET = ("offset_x", "offset_y", "offset_moment")
@@ -74,7 +99,10 @@ class Surface:
         patch: factor on friction beyond :data:`PATCH` from the touched place.
         wave: amplitude [m] of the surface's own motion at 0.4 Hz.
         presliding: tangential stiffness [N/m] of the bristles.
-        edge: stiffness [N/m] of a second contact, from 4 s on.
+        edge: stiffness [N/m] of a second contact, from ``edge_from`` [s] on.
+        damping: of the normal motion [N s/m].
+        viscous: friction per speed [N s/m].
+        growth: relative growth of the stiffness [1/s].
     """
 
     tip: np.ndarray
@@ -89,6 +117,10 @@ class Surface:
     wave: float = 0.0
     presliding: float = PRESLIDING
     edge: float = 0.0
+    edge_from: float = 4.0
+    damping: float = 2.0
+    viscous: float = 0.0
+    growth: float = 0.0
 
     def depth(self, point, t: float) -> tuple[float, np.ndarray]:
         """Depth [m] of a point (2,), and the outward normal (2,) there."""
@@ -102,7 +134,7 @@ class Surface:
 
     def push(self, depth: float, t: float) -> float:
         """Return the static normal force [N] at a depth [m]."""
-        factor = self.stiffness * (self.jump if t >= 4.0 else 1.0)
+        factor = self.stiffness * (self.jump if t >= 4.0 else 1.0) * (1.0 + self.growth * t)
         return factor * max(depth, 0.0) ** self.power * 4e-3 ** (1.0 - self.power)
 
 
@@ -126,10 +158,12 @@ class Probe:
         point = np.array([x, y]) + arm
         depth, normal = self.surface.depth(point, self.t)
         tangent = np.array([normal[1], -normal[0]])
-        self.normal_force = max(self.surface.push(depth, self.t) - 2.0 * float(normal @ velocity) * (depth > 0.0), 0.0)
+        damped = self.surface.damping * float(normal @ velocity) * (depth > 0.0)
+        self.normal_force = max(self.surface.push(depth, self.t) - damped, 0.0)
         force = self.normal_force * normal + self._friction(point, tangent, float(tangent @ velocity)) * tangent
+        force = force - self.surface.viscous * float(tangent @ velocity) * (depth > 0.0) * tangent
         moment = arm[0] * force[1] - arm[1] * force[0]
-        if self.surface.edge and self.t >= 4.0:  # on the tool, half-way to the tip, along the surface
+        if self.surface.edge and self.t >= self.surface.edge_from:  # on the tool, half-way to the tip
             extra = self.surface.edge * max(float(tangent @ (point - self.surface.touch)), 0.0) * -tangent
             force, moment = force + extra, moment + 0.5 * (arm[0] * extra[1] - arm[1] * extra[0])
         self.wrench = np.array([c * force[0] + s * force[1], -s * force[0] + c * force[1], moment])
@@ -206,14 +240,16 @@ def write(folder: Path, fault: str, rng: np.random.Generator, seconds: float = S
     c, s = math.cos(pose[2]), math.sin(pose[2])
     normal = np.array([-math.sin(phi), math.cos(phi)])
     touch = pose[:2] + [c * tip[0] - s * tip[1], s * tip[0] + c * tip[1]] + between(rng, 0.0, 1e-3) * normal
-    surface = Surface(tip, phi, touch, between(rng, 2000.0, 8000.0), between(rng, 0.2, 0.8))
+    stiffness = between(rng, *{"soft": (500.0, 900.0), "hard": (10e3, 15e3)}.get(fault, (2000.0, 8000.0)))
+    friction = between(rng, *{"slippery": (0.05, 0.1), "rough": (0.9, 1.2)}.get(fault, (0.2, 0.8)))
+    surface = Surface(tip, phi, touch, stiffness, friction)
     rows = excite(Probe(_plant(surface, fault), pose), guess_tip, guess_phi, seconds)
     offset = _measure(rows, fault, rng)
     if fault == "wrong_tip":
         angle = between(rng, -math.pi, math.pi)
         guess_tip = guess_tip + between(rng, 0.05, 0.07) * np.array([math.cos(angle), math.sin(angle)])
     np.savez(folder / "probe.npz", tip=guess_tip, phi=guess_phi, **rows)
-    final = surface.stiffness * (1.5 if fault == "stiffness_jump" else 1.0)
+    final = surface.stiffness * (1.5 if fault in ("stiffness_jump", "slow_change") else 1.0)
     truth = {"tip_x": tip[0], "tip_y": tip[1], "phi": phi, "d": normal @ touch, "stiffness": final}
     truth |= {"friction": surface.friction} | dict(zip(OFFSET, offset))
     largest = np.abs(rows["wrench"][:, :2]).max()
@@ -232,6 +268,10 @@ def _plant(surface: Surface, fault: str) -> Surface:
         "moving_surface": {"wave": 2e-3},
         "soft_presliding": {"presliding": 4e3},
         "second_contact": {"edge": 400.0},
+        "edge": {"edge": 400.0, "edge_from": 0.0},
+        "viscous": {"viscous": 30.0},
+        "damped": {"damping": 150.0},
+        "slow_change": {"growth": 0.5 / SECONDS},
     }
     return replace(surface, **planted.get(fault, {}))
 
@@ -239,13 +279,34 @@ def _plant(surface: Surface, fault: str) -> Surface:
 def _measure(rows: dict[str, np.ndarray], fault: str, rng: np.random.Generator) -> list[float]:
     """Turn true samples into measured ones, in place; returns the offset of the wrench, if there is one."""
     wrench, t, offset = rows["wrench"], rows["t"], []
-    scale = 5.0 if fault == "noisy" else 1.0
+    scale = dict.fromkeys(NOISE, {"noisier": 3.0, "cautious": 1.0 / 3.0}.get(fault, 1.0))
+    scale |= {"noisy": {"wrench": 5.0}, "noisy_pose": {"pose": 5.0}}.get(fault, {})
     if fault == "bias":
         angle = between(rng, -math.pi, math.pi)
         offset = [3.0 * math.cos(angle), 3.0 * math.sin(angle), between(rng, 0.2, 0.2, signed=True)]
         wrench += offset
     elif fault == "clock":
         wrench[:] = np.column_stack([np.interp(t - 0.04, t, column) for column in wrench.T])
+    elif fault in ("late_wrench", "early_wrench", "late_pose"):
+        late = between(rng, 0.01, 0.06) * (-1.0 if fault == "early_wrench" else 1.0)
+        moved = rows["pose"] if fault == "late_pose" else wrench
+        moved[:] = np.column_stack([np.interp(t - late, t, column) for column in moved.T])
+    elif fault == "small_offset":
+        angle = between(rng, -math.pi, math.pi)
+        offset = [0.7 * math.cos(angle), 0.7 * math.sin(angle), between(rng, 0.03, 0.03, signed=True)]
+        wrench += offset
+    elif fault == "tangential_gain":
+        wrench[:, int(rng.integers(2))] *= 1.1
+    elif fault == "fast_twist":
+        rows["twist"] *= 1.1
+    elif fault == "turned_sensor":
+        turn = math.radians(between(rng, 3.0, 5.0, signed=True))
+        c, s = math.cos(turn), math.sin(turn)
+        wrench[:, :2] = wrench[:, :2] @ np.array([[c, -s], [s, c]])
+    elif fault == "moved_sensor":
+        wrench[:, 2] += between(rng, 0.01, 0.02, signed=True) * wrench[:, int(rng.integers(2))]
+    elif fault == "reversed":
+        wrench *= -1.0
     elif fault == "gain":
         wrench[:, 2] *= 1.15
     elif fault == "saturated":
@@ -257,17 +318,31 @@ def _measure(rows: dict[str, np.ndarray], fault: str, rng: np.random.Generator) 
     elif fault == "drift":
         wrench[:, :2] += 0.6 * t[:, None] * np.array([math.cos(1.0), math.sin(1.0)])
     for name, std in NOISE.items():
-        factor = scale if name == "wrench" else 1.0
-        rows[name] += factor * np.array(std) * rng.standard_normal(rows[name].shape)
+        rows[name] += scale[name] * np.array(std) * rng.standard_normal(rows[name].shape)
     if fault == "outliers":
         hit = rng.random(len(t)) < 0.02
         hit[rng.integers(50, len(t))] = True
         wrench[hit, :2] += rng.choice([-1.0, 1.0], (hit.sum(), 2)) * rng.uniform(10.0, 30.0, (hit.sum(), 2))
+    if fault.startswith("frozen"):
+        part = _part(t, between(rng, 0.2, 1.0), rng)
+        for name in ("wrench",) if fault == "frozen_wrench" else ("pose", "twist"):
+            rows[name][part] = rows[name][part][0]
+    keep = np.ones(len(t), bool)
     if fault == "gap":
         keep = ~((t > 3.0) & (t < 3.8))
-        for name in rows:
-            rows[name] = rows[name][keep]
+    elif fault == "small_gap":
+        keep = ~_part(t, between(rng, 0.2, 0.4), rng)
+    elif fault == "slow_samples":
+        keep = np.arange(len(t)) % 2 == 0
+    for name in rows:
+        rows[name] = rows[name][keep]
     return offset
+
+
+def _part(t: np.ndarray, duration: float, rng: np.random.Generator) -> np.ndarray:
+    """Draw a part (T,) of the times after the first second, of a duration [s]."""
+    begin = between(rng, 1.0, t[-1] - duration - 0.2)
+    return (t >= begin) & (t < begin + duration)
 
 
 def read(output: dict) -> dict[str, Interval]:

@@ -55,11 +55,13 @@ class Verdict:
         verdict: ``good``, ``doubtful`` or ``failed``.
         reasons: sentences for the user, the gravest first; empty where it is good.
         findings: every test that was made, flagged or not.
+        unchecked: sentences on what the result takes as given, because no measurement checks it.
     """
 
     verdict: str
     reasons: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    unchecked: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -67,21 +69,24 @@ class Verdict:
         return EXIT_FAILED if self.verdict == FAILED else 0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the keys of ``--json``: ``verdict``, ``reasons``, and ``tests`` with statistic and threshold."""
+        """Return the keys of ``--json``: ``verdict``, ``reasons``, ``unchecked``, and ``tests`` with their numbers."""
         tests = {f.test: {"statistic": f.statistic, "threshold": f.threshold} for f in self.findings}
-        return {"verdict": self.verdict, "reasons": list(self.reasons), "tests": tests}
+        said = {"verdict": self.verdict, "reasons": list(self.reasons), "unchecked": list(self.unchecked)}
+        return {**said, "tests": tests}
 
     def as_text(self) -> str:
         """Return lines for a reader."""
-        return "\n".join([f"verdict: {self.verdict}", *(f"  - {reason}" for reason in self.reasons)])
+        lines = (*self.reasons, *self.unchecked)
+        return "\n".join([f"verdict: {self.verdict}", *(f"  - {line}" for line in lines)])
 
 
-def conclude(findings: Sequence[Finding], failures: Sequence[str] = ()) -> Verdict:
+def conclude(findings: Sequence[Finding], failures: Sequence[str] = (), unchecked: Sequence[str] = ()) -> Verdict:
     """Make a verdict of findings.
 
     Args:
         findings: all tests.
         failures: sentences that say why there is no usable result (not converged, not finite, at a bound).
+        unchecked: sentences on what no measurement checks; they leave the verdict as it is.
 
     Returns:
         ``failed`` with a failure or a flagged finding that is fatal, ``doubtful`` with any other flagged finding.
@@ -89,7 +94,8 @@ def conclude(findings: Sequence[Finding], failures: Sequence[str] = ()) -> Verdi
     flagged = sorted((f for f in findings if f.flagged), key=lambda f: not f.fatal)
     failed = bool(failures) or any(f.fatal for f in flagged)
     verdict = FAILED if failed else DOUBTFUL if flagged else GOOD
-    return Verdict(verdict, (*failures, *(f.message for f in flagged if f.message)), tuple(findings))
+    reasons = *failures, *(f.message for f in flagged if f.message)
+    return Verdict(verdict, reasons, tuple(findings), tuple(unchecked))
 
 
 def merge(verdicts: Mapping[str, Verdict], findings: Sequence[Finding] = ()) -> Verdict:
@@ -104,7 +110,8 @@ def merge(verdicts: Mapping[str, Verdict], findings: Sequence[Finding] = ()) -> 
     worst = max((each.verdict for each in every), key=(GOOD, DOUBTFUL, FAILED).index)
     reasons = [f"{name}: {reason}" for name, each in verdicts.items() for reason in each.reasons]
     tests = [replace(f, test=f"{f.test} ({name})") for name, each in verdicts.items() for f in each.findings]
-    return Verdict(worst, (*across.reasons, *reasons), (*tests, *findings))
+    unchecked = dict.fromkeys(sentence for each in verdicts.values() for sentence in each.unchecked)
+    return Verdict(worst, (*across.reasons, *reasons), (*tests, *findings), tuple(unchecked))
 
 
 def lag_correlation(residuals: np.ndarray, lag: int = 1) -> np.ndarray:

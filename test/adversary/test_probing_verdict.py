@@ -9,8 +9,11 @@ import pytest
 
 from benchmark.adversary import probing as world
 from contact_estimation.cli import main
+from contact_estimation.identify.probing.disturbances import Samples
 from contact_estimation.identify.probing.offline import identify_recording
+from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.identify.probing.signals import frozen
 
 
 def identify(folder, fault: str, seed: int = 4):
@@ -31,6 +34,7 @@ def outside(truth, result) -> list[str]:
 def test_a_recording_that_the_filter_explains_is_good(tmp_path):
     truth, result, verdict = identify(tmp_path, "clean")
     assert verdict.verdict == "good" and not verdict.reasons
+    assert verdict.unchecked == ("no measurement checks the scale of the wrench; it would move stiffness",)
     assert not outside(truth, result)
 
 
@@ -46,6 +50,8 @@ def test_a_recording_that_the_filter_explains_is_good(tmp_path):
         ("tool_weight", "weight", 3.0),
         ("drift", "drifts", 3.0),
         ("stiffness_jump", "changed at 4", 5.0),
+        ("fast_twist", "1.10 times the motion", 3.0),
+        ("frozen_pose", "the pose repeats from", 3.0),
     ],
 )
 def test_a_disturbance_is_named_and_its_effect_taken_off(tmp_path, fault, word, stiffness_pct):
@@ -62,6 +68,23 @@ def test_a_disturbance_is_named_and_its_effect_taken_off(tmp_path, fault, word, 
 )
 def test_what_cannot_be_mended_is_not_called_good(tmp_path, fault):
     assert identify(tmp_path, fault)[2].verdict != "good"
+
+
+def test_a_frozen_wrench_is_named_with_its_time(tmp_path):
+    world.write(tmp_path, "clean", np.random.default_rng([7, 4]))
+    arrays = dict(np.load(tmp_path / "probe.npz"))
+    part = (arrays["t"] > 3.0) & (arrays["t"] < 3.5)
+    arrays["wrench"][part] = arrays["wrench"][part][0]
+    np.savez(tmp_path / "frozen.npz", **arrays)
+    _, verdict = identify_recording(tmp_path / "frozen.npz", "planar", ProbingSettings())
+    assert verdict.verdict != "good" and "the wrench repeats from 3.0" in verdict.reasons[0]
+
+
+def test_a_pose_that_repeats_at_rest_is_not_frozen():
+    t = np.arange(50) * 0.04
+    model, rng = PlanarModel(*ProbingSettings().bounds()), np.random.default_rng(0)
+    data = Samples(t, np.zeros((50, 3)), 2e-3 * rng.standard_normal((50, 3)), rng.standard_normal((50, 3)))
+    assert not any(test.flagged for test in frozen(model, data, ProbingSettings()))
 
 
 def test_a_stiffness_at_its_bound_fails_with_the_setting_to_change(tmp_path):

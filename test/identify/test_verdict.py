@@ -88,6 +88,13 @@ def test_the_verdict_follows_the_gravest_finding():
     assert v.conclude([flagged]).as_json()["tests"]["b"] == {"statistic": 3.0, "threshold": 2.0}
 
 
+def test_what_is_unchecked_is_told_once_and_leaves_the_verdict():
+    part = v.conclude([], unchecked=["scale"])
+    whole = v.merge({"one": part, "two": part})
+    assert whole.verdict == v.GOOD and whole.unchecked == ("scale",) and not whole.reasons
+    assert whole.as_json()["unchecked"] == ["scale"] and "scale" in whole.as_text()
+
+
 def test_model_error_widens_intervals_and_never_narrows_them():
     std = np.array([1.0, 2.0])
     np.testing.assert_allclose(v.total_std(std, 0.3), std)

@@ -11,11 +11,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import chi2, norm
 
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch.bordered import Factorisation
 from contact_estimation.identify.batch.discretisation import grid_shift
 from contact_estimation.identify.batch.estimate import Estimate
+from contact_estimation.identify.batch.grid_channel import GridChannel
+from contact_estimation.identify.batch.held import frozen
 from contact_estimation.identify.batch.problem import Problem
 from contact_estimation.identify.verdict import Finding, Verdict, conclude, lag_correlation, total_std
 
@@ -27,44 +30,58 @@ _CORRELATION = 0.3  # from one cell to the next, from which residuals are not no
 _SIGMAS = 5.0  # standard deviations from which a sensor fault counts
 #: Tolerated at any confidence: delay [s], gain, bias [standard deviations of the channel], power of the depth.
 _LEAST = {"delay": 5e-4, "gain": 0.03, "bias": 1.0, "power": 0.1}
+#: Kinds whose size a recording may leave open, in the user's words.
+_RESTING = {"gain": "scale", "bias": "zero"}
 #: Gain from which a test of first order says nothing: 1 / (1 + a) = 1 - a does not hold. At a = 1 it leaves no force,
 #: which fits any misfit where masses and stiffnesses are free.
 _LARGEST_GAIN = 0.5
 #: Share of a fault's effect that the parameters must leave for a test: a motor's gain scales masses and stiffnesses
 #: alike. The contact law holds to 1e-4, which is 1e-8 of a square.
 _TESTABLE = 1e-6
+#: Share of a fault's effect left by the trajectory, below which it is rounding.
+_ROUNDING = 1e-10
 #: Remarks on a parameter.
 AT_BOUND, UNDETERMINED = "at its bound", "not determined by the data"
 #: A point contact does not know where in the overlap its force acts: half a depth of millimetres over a lever arm of
 #: decimetres. Simulations that put it elsewhere move friction and springs by up to this share.
 _POINT_CONTACT = 3e-3
+#: Standard deviations of a parameter that one of a fault moves, from which the parameter rests on there being none.
+_RESTS = 10.0
 _AROUND_EVENT = 2  # cells on either side of a contact's begin or end
 
 
 class _Fault(NamedTuple):
-    """Score test of one property of one channel or contact."""
+    """Score test of one property of one channel or contact; a bias has e numbers, everything else one."""
 
     channel: str  # or contact
     kind: str
-    estimate: float
-    std: float
+    estimate: Array  # (e,)
     drop: float  # of the cost, if it were freed
-    shift: Array  # of the parameters (c,)
+    shift: Array  # of the parameters (c,), if it were freed
+    directions: Array  # (e, e) combinations of the numbers, one standard deviation each
+    moves: Array  # (c, e) of the parameters by each of them
+
+    @property
+    def size(self) -> float:
+        """Largest number of the estimate."""
+        return float(np.max(np.abs(self.estimate)))
 
     def finding(self, least: float) -> Finding:
-        """Return the test in the user's words."""
-        much, name = abs(self.estimate), self.channel
+        """Return the test in the user's words; below ``least`` it passes."""
+        much, name, sign = self.size, self.channel, self.estimate[0]
+        off = ", ".join(f"{number:.3g}" for number in self.estimate)
         message = {
             "delay": f"'{name}' and the other channels disagree by {1e3 * much:.1f} ms: its clock is "
-            f"{'late' if self.estimate > 0 else 'early'}; mend the times",
-            "gain": f"'{name}' reads {100 * much:.0f} % too {'much' if self.estimate > 0 else 'little'}; mend its "
-            "scale",
-            "bias": f"'{name}' reads {self.estimate:.3g} off; mend its zero",
-            "power": f"the force of contact '{name}' grows {'faster' if self.estimate > 0 else 'slower'} than depth: "
+            f"{'late' if sign > 0 else 'early'}; mend the times",
+            "gain": f"'{name}' reads {100 * much:.0f} % too {'much' if sign > 0 else 'little'}; mend its scale",
+            "bias": f"'{name}' reads {off} off; mend its zero",
+            "power": f"the force of contact '{name}' grows {'faster' if sign > 0 else 'slower'} than depth: "
             "its stiffness holds at the mean depth of this recording only",
         }[self.kind]
         add = "" if self.kind == "power" else f", or identify it as a parameter of kind {self.kind}"
-        return Finding(f"{self.kind}[{name}]", much, max(_SIGMAS * self.std, least), message + add)
+        enough = np.sqrt(chi2.isf(2.0 * norm.sf(_SIGMAS), len(self.estimate)))
+        limit = much * enough / np.sqrt(self.drop) if self.drop > 0.0 else np.inf
+        return Finding(f"{self.kind}[{name}]", much, max(limit, least), message + add)
 
 
 def judge(
@@ -84,18 +101,19 @@ def judge(
     """
     residuals = problem.residuals(estimate.solution.q, estimate.solution.p)
     quiet = _away_from_events(contact_force)
-    findings, worst = [], (1.0, 0.0)
+    findings, worst = frozen(problem, residuals), (1.0, 0.0)
     for name, part in problem.parts().items():
         found, chi_square, correlation = _residual_tests(problem, residuals, name, part, quiet)
         findings += found
-        if name != "dynamics":
-            findings.append(_gaps(problem, name, part))
         if name != "dynamics" and chi_square > worst[0]:
             worst = chi_square, correlation
-    shifts = []
+    findings += [_gaps(problem, each) for each in problem.grid_channels]
+    shifts: list[Array] = []
+    unchecked: tuple[str, ...] = ()
     if estimate.mode == "both":
         shifts.append(grid_shift(problem, estimate))
         faults = score_tests(problem, estimate)
+        unchecked = _unchecked(problem, faults, std)
         flagged = [(f, f.finding(_least(problem, f))) for f in faults]
         flagged = sorted((pair for pair in flagged if pair[1].flagged), key=lambda pair: -pair[0].drop)
         findings += [finding for _, finding in flagged[:1]]
@@ -108,13 +126,25 @@ def judge(
     if not estimate.converged:
         findings.append(Finding("converged", 1.0, 0.0, f"the estimate did not converge: {estimate.reason}"))
     failures = [] if np.isfinite(estimate.solution.cost) else ["the cost is not finite"]
-    return conclude(findings, failures), total_std(std, *worst, [*shifts, _law_error(problem)])
+    return conclude(findings, failures, unchecked), total_std(std, *worst, [*shifts, _law_error(problem)])
 
 
 def _law_error(problem: Problem) -> Array:
     """Return standard deviations (c,) that a point contact leaves to parameters given as logarithms."""
     relative = _POINT_CONTACT if problem.scene.nominal.npair else 0.0
     return np.where(problem.scene.parameters.logarithmic, relative, 0.0)
+
+
+def _unchecked(problem: Problem, faults: list[_Fault], std: Array) -> tuple[str, ...]:
+    """Say which parameters rest on the zero or scale of a channel that no other channel checks."""
+    said = []
+    for fault in faults:
+        unknown = np.max(np.abs(fault.directions), axis=0) > _least(problem, fault)
+        rests = np.any(np.abs(fault.moves[:, unknown]) > _RESTS * std[:, None], axis=1)
+        if fault.kind in _RESTING and np.any(rests):
+            names = ", ".join(np.array(problem.scene.parameters.names)[rests])
+            said.append(f"no measurement checks the {_RESTING[fault.kind]} of '{fault.channel}'; it would move {names}")
+    return tuple(said)
 
 
 def _least(problem: Problem, fault: _Fault) -> float:
@@ -134,13 +164,14 @@ def _away_from_events(contact_force: Array) -> Array:
     return quiet
 
 
-def _gaps(problem: Problem, name: str, part: slice) -> Finding:
+def _gaps(problem: Problem, each: GridChannel) -> Finding:
     """Count the cells in which a channel that is used has no sample."""
-    used = next(channel.weight > 0 for channel in problem.channels if channel.name == name)
     inside = problem.stencil.interior
-    missing = 1.0 - float(np.mean(np.any(problem.worth[inside, part] > 0, axis=1))) if used else 0.0
-    message = f"'{name}' has no samples in {100 * missing:.0f} % of the time; what happened there is known less well"
-    return Finding(f"gaps[{name}]", missing, _MISSING, message)
+    missing = 1.0 - float(np.mean(each.worth[inside] > 0)) if each.channel.weight > 0 else 0.0
+    message = (
+        f"'{each.name}' has no samples in {100 * missing:.0f} % of the time; what happened there is known less well"
+    )
+    return Finding(f"gaps[{each.name}]", missing, _MISSING, message)
 
 
 def _residual_tests(
@@ -172,11 +203,13 @@ def score_tests(problem: Problem, estimate: Estimate) -> list[_Fault]:
     """Return the score test of every delay, gain, bias and power of a depth, to first order at the solution.
 
     With Hessian H and gradient g of half the cost, the trajectory eliminated, the property a is
-    a = -(g_a - H_ap H_pp^-1 g_p) / s with s = H_aa - H_ap H_pp^-1 H_pa, std = s^-1/2, and the cost drops by a^2 s.
+    a = -S^-1 (g_a - H_ap H_pp^-1 g_p) with S = H_aa - H_ap H_pp^-1 H_pa, and the cost drops by a^T S a. The numbers
+    of a bias are tested together: two encoders may be off so that a third sensor sees neither.
     """
     q, p = estimate.solution.q, estimate.solution.p
     names, columns = problem.by_faults(q, p)
-    reduced = Factorisation(problem.linearise(q, p).bordered_by(columns), 1e-9, 0.0)
+    system = problem.linearise(q, p).bordered_by(columns)
+    reduced = Factorisation(system, 1e-9, 0.0)
     hessian, gradient, c = 0.5 * reduced.schur, 0.5 * reduced.gradient, len(p)
     own = {
         (name, parameter.kind)
@@ -185,13 +218,22 @@ def score_tests(problem: Problem, estimate: Estimate) -> list[_Fault]:
     }
     inverse = np.linalg.pinv(hessian[:c, :c], rcond=1e-14, hermitian=True)
     found = []
-    for k, (channel, kind) in enumerate(names, start=c):
-        across = inverse @ hessian[:c, k]
-        power = hessian[k, k] - hessian[k, :c] @ across
-        if (channel, kind) in own or power <= _TESTABLE * hessian[k, k]:
+    for channel, kind in dict.fromkeys(names):
+        if (channel, kind) in own:
             continue
-        a = -(gradient[k] - across @ gradient[:c]) / power
-        if kind == "gain" and abs(a) > _LARGEST_GAIN:
-            continue
-        found.append(_Fault(channel, kind, float(a), float(power**-0.5), float(a * a * power), -across * a))
+        part = np.array([c + k for k, name in enumerate(names) if name == (channel, kind)])
+        across = inverse @ hessian[:c, part]  # (c, e)
+        free = hessian[np.ix_(part, part)] - hessian[part, :c] @ across
+        seen = np.diag(hessian)[part] > _ROUNDING * np.diag(system.corner)[part]
+        scale = seen / np.sqrt(np.where(seen, np.diag(hessian)[part], 1.0))
+        left, vectors = np.linalg.eigh(free * np.outer(scale, scale))  # share of each direction's effect
+        directions = scale[:, None] * vectors / np.sqrt(np.maximum(left, _TESTABLE))
+        amounts = -directions.T @ (gradient[part] - across.T @ gradient[:c])  # [standard deviations]
+        amounts[left <= _TESTABLE] = 0.0
+        if kind == "gain" and np.max(np.abs(directions @ amounts)) > _LARGEST_GAIN:
+            amounts[:] = 0.0
+        moves = -across @ directions
+        found.append(
+            _Fault(channel, kind, directions @ amounts, float(amounts @ amounts), moves @ amounts, directions, moves)
+        )
     return found

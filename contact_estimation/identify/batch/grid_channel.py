@@ -41,6 +41,7 @@ class GridChannel:
         breaks: indices of the grid at which another recording begins.
 
     Attributes:
+        raw: samples.
         values: (n, m) on the grid.
         worth: (n,) samples per window bin; 0 where there is none.
         part: columns of the residuals that the channel fills; empty for a torque.
@@ -50,7 +51,7 @@ class GridChannel:
         self, channel: Channel, columns: Indices, raw: Measurement, grid: Array, breaks: Sequence[int]
     ) -> None:
         self.channel, self.columns, self.part = channel, columns, slice(0, 0)
-        self._raw, self._grid, self._breaks = raw, grid, breaks
+        self.raw, self._grid, self._breaks = raw, grid, breaks
         self._shifted: dict[int, tuple[Array, Array]] = {}
         self.values, self.worth = resample(raw, grid, self.turns, breaks)
 
@@ -83,9 +84,16 @@ class GridChannel:
         """Return how many numbers a parameter of a kind has."""
         return len(self.columns) if kind == "bias" else 1
 
+    def residual_columns(self, number: int) -> slice:
+        """Return the columns of the problem's residuals that a number of the samples enters."""
+        if self.turns:
+            return self.part
+        first = int(self.columns[number]) if self.is_torque else self.part.start + number
+        return slice(first, first + 1)
+
     def worth_at(self, delay: float) -> Array:
         """Return the samples per window bin (n,) if the channel were late by ``delay`` [s]."""
-        return resample(self._raw.earlier(delay), self._grid, self.turns, self._breaks)[1]
+        return resample(self.raw.earlier(delay), self._grid, self.turns, self._breaks)[1]
 
     def correction(self, parameters: ParameterVector, p: Array) -> Correction:
         """Return delay, gain and bias at the optimiser's parameters (c,)."""
@@ -140,7 +148,7 @@ class GridChannel:
 
     def _moved(self, delay: float, beyond: float) -> Array:
         """Values (n, m) of a clock that is late by ``delay + beyond`` [s]; whole periods are those of ``delay``."""
-        period = 1.0 / self._raw.rate
+        period = 1.0 / self.raw.rate
         whole = round(delay / period)
         rest = delay - whole * period + beyond
         if whole == 0 and rest == 0.0:
@@ -148,7 +156,7 @@ class GridChannel:
         if whole not in self._shifted:
             if len(self._shifted) > _KEPT:
                 self._shifted.clear()
-            moved = self._raw.earlier(whole * period)
+            moved = self.raw.earlier(whole * period)
             slope = moved.slope(max(_SMOOTHING, 2.0 * period), self.turns)
             self._shifted[whole] = (
                 resample(moved, self._grid, self.turns, self._breaks)[0],

@@ -140,7 +140,7 @@ class Problem:
 
     def _check(self, parameter: ChannelParameter) -> None:
         """Refuse a channel's parameter that has no channel, or not a number for each of its columns."""
-        on_grid = {each.name: each for each in (*self._residuals.sensors, *self._residuals.torques)}
+        on_grid = {each.name: each for each in self.grid_channels}
         for name in parameter.channels:
             if name not in on_grid:
                 raise IdentificationError(
@@ -208,6 +208,11 @@ class Problem:
     def parts(self) -> dict[str, slice]:
         """Name -> columns of the residual matrix."""
         return {"dynamics": slice(0, self.coordinates.nv)} | {each.name: each.part for each in self._residuals.sensors}
+
+    @property
+    def grid_channels(self) -> list[GridChannel]:
+        """Channels on the grid: sensors, then torques."""
+        return [*self._residuals.sensors, *self._residuals.torques]
 
     def _sensor(self, name: str) -> GridChannel:
         return next(each for each in self._residuals.sensors if each.name == name)

@@ -22,4 +22,4 @@ def best_of(results: Sequence[Result]) -> tuple[Result, Verdict]:
     std = np.array([p.total_std for p in best.parameters])
     apart = different_optima(costs.tolist(), values, std)
     failures = [] if best.verdict.verdict != "failed" else ["the best start failed"]
-    return best, conclude([*best.verdict.findings, apart], failures)
+    return best, conclude([*best.verdict.findings, apart], failures, best.verdict.unchecked)

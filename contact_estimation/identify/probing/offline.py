@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from contact_estimation.identify.probing.model import ContactModel, Start
 from contact_estimation.identify.probing.passes import disturbed_passes, loosened_passes
 from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.identify.probing.signals import compare_motion, frozen
 from contact_estimation.identify.probing.spatial import SpatialModel, frame_from_normal
 from contact_estimation.identify.probing.trial import Pass, Trial
 from contact_estimation.identify.verdict import Finding, Verdict, conclude, interval, repeated, total_std
@@ -30,9 +30,8 @@ _TESTS = 13.0
 _LEFT_OUT_FAILED = 0.25
 #: [s] Shortest interval without samples that counts as a gap, and its least factor on the median interval.
 _GAP, _GAP_FACTOR = 0.2, 4.0
-#: Motion of pose and twist is compared over [s]; share of it that the twist may leave; least motion, as a multiple of
-#: the noise's square.
-_MOTION_WINDOW, _MOTION_LEFT, _MOTION_LEAST = 0.2, 0.25, 10.0
+#: A stiffer surface gives the same wrench as a sensor that reads too much in every axis.
+_UNCHECKED = "no measurement checks the scale of the wrench; it would move stiffness"
 #: Arrays of a recording in the plane and in space: name -> shape of one sample.
 _SAMPLES: dict[str, dict[str, tuple[int, ...]]] = {
     "planar": {"t": (), "pose": (3,), "twist": (3,), "wrench": (3,)},
@@ -81,7 +80,7 @@ def identify_recording(path: Path, example: str, settings: ProbingSettings) -> t
     bounds, make, curved = settings.bounds(), space, None
     if example == "planar":
         make, curved = (lambda: plane(PlanarModel(*bounds))), (lambda: plane(CurvedPlanarModel(*bounds)))
-    _check_motion(path, make()[0], data, settings)
+    twist = compare_motion(path, make()[0], data, settings)
     alarm, settled = settings.false_alarm / _TESTS, data.t[0] + settings.settling_time
     plain, freed = Trial(*make(), settings).first(data), disturbed_passes(data, make, curved, settings)
     disturbances = [one.finding(alarm) for one in freed]
@@ -95,11 +94,15 @@ def identify_recording(path: Path, example: str, settings: ProbingSettings) -> t
     best = likeliest.refined(data)
     late = best.innovations.after(settled)
     left = late.findings(alarm)
-    judged = [Finding("disturbance", float(likeliest is not plain), 0.0, _explain(best, left))]
+    judged = [
+        *frozen(make()[0], data, settings),
+        twist,
+        Finding("disturbance", float(likeliest is not plain), 0.0, _explain(best, left)),
+    ]
     judged += [_far_from_guess(best, make()[1], alarm), *left]
     judged += [replace(finding, message="") for finding in disturbances]  # the likeliest of them is named alone
     judged += [_left_out(late), _changes(best, settled), _sensor(data), _missing(data)]
-    verdict = conclude(judged, _failures(settings, data, best.fit.estimate))
+    verdict = conclude(judged, _failures(settings, data, best.fit.estimate), [_UNCHECKED])
     return _result(data, plain, best, late), verdict
 
 
@@ -185,32 +188,6 @@ def _failures(settings: ProbingSettings, data: Samples, estimate: ProbingEstimat
         ]
     problem = bound_problem(estimate, settings)
     return [problem] if problem else []
-
-
-def _check_motion(path: Path, model: ContactModel, data: Samples, settings: ProbingSettings) -> None:
-    """Refuse a twist that is not the rate of the pose: other units, axes or stamps."""
-    dt = np.diff(data.t)
-    steps = np.array([model.difference(after, before) for before, after in pairwise(data.pose)])  # (T-1, axes)
-    rates = 0.5 * dt[:, None] * (data.twist[1:] + data.twist[:-1])
-    even = dt < 2.0 * np.median(dt)  # not across a gap
-    starts = np.arange(0, len(dt), max(int(_MOTION_WINDOW / np.median(dt)), 1))
-    moved, told, count, time = (
-        np.add.reduceat((even * each.T).T, starts) for each in (steps, rates, np.ones(len(dt)), dt**2)
-    )
-    kinds = (
-        ("position", slice(0, model.force_size), settings.position_noise, settings.velocity_noise),
-        ("orientation", slice(model.force_size, None), settings.angle_noise, settings.rate_noise),
-    )
-    for name, part, pose_noise, rate_noise in kinds:
-        width = moved[:, part].shape[1]
-        noise = width * float(np.sum(2.0 * pose_noise**2 * (count > 0) + rate_noise**2 * time))
-        motion, left = (float(np.sum(np.square(x[:, part]))) for x in (moved, moved - told))
-        if motion > _MOTION_LEAST * noise and left - noise > _MOTION_LEFT * motion:
-            ratio = np.sqrt(float(np.sum(np.square(told[:, part]))) / motion)
-            raise RecordingError(
-                f"{path}: twist is not the rate of pose: the {name} changes, and the twist says {ratio:.2g} times as "
-                "much or another direction; expected m, rad, m/s and rad/s, and both in the axes of the base"
-            )
 
 
 def _load(path: Path, samples: dict[str, tuple[int, ...]], guess: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:

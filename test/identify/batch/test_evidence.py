@@ -18,8 +18,9 @@ def _write(folder, fault: str, scene: str = "linkage") -> dict[str, float]:
     return world.write(folder, fault, np.random.default_rng([77, 0]), scene).truth
 
 
-def _identify(folder, capsys) -> tuple[int, dict]:
-    code = main(["identify", "batch", str(folder / "press.npz"), "--model", str(folder / "scene.yaml"), "--json"])
+def _identify(folder, capsys, *more) -> tuple[int, dict]:
+    command = ["identify", "batch", str(folder / "press.npz"), "--model", str(folder / "scene.yaml"), "--json", *more]
+    code = main(command)
     return code, json.loads(capsys.readouterr().out)
 
 
@@ -51,6 +52,28 @@ def test_a_force_that_grows_faster_than_depth_is_named(tmp_path, capsys):
     _write(tmp_path, "stiffening", "slide")
     _, found = _identify(tmp_path, capsys)
     assert found["verdict"] == "doubtful" and "faster than depth" in found["reasons"][0], found["reasons"]
+
+
+def test_encoders_that_are_off_together_are_named_though_the_force_sees_neither(tmp_path, capsys):
+    truth = _write(tmp_path, "encoder_offset")
+    _, found = _identify(tmp_path, capsys, "--without", "place")
+    assert abs(found["parameters"]["lift[2]"]["value"] - truth["lift[2]"]) > 1e-3
+    assert found["verdict"] == "doubtful" and "'encoders' reads 0.0" in found["reasons"][0], found["reasons"]
+
+
+def test_an_offset_that_no_sensor_checks_is_told_with_what_it_moves(tmp_path, capsys):
+    _write(tmp_path, "encoder_offset", "slide")
+    _, found = _identify(tmp_path, capsys, "--without", "place")
+    assert found["verdict"] == "good"
+    assert found["unchecked"] == ["no measurement checks the zero of 'encoders'; it would move lift[2]"]
+    _, found = _identify(tmp_path, capsys)
+    assert found["verdict"] == "failed" and found["unchecked"] == []
+
+
+def test_a_stiffness_at_its_bound_is_not_good(tmp_path, capsys):
+    _write(tmp_path, "prior_off")
+    _, found = _identify(tmp_path, capsys)
+    assert found["verdict"] != "good" and "parameter 'stiffness' is at its bound" in found["reasons"]
 
 
 def test_a_late_clock_is_recovered_with_the_stiffness(tmp_path):

@@ -48,6 +48,7 @@ def test_the_commands_of_the_page_recover_what_was_planted(folder, line, capsys,
     found = _answer(folder[0], folder[1][line], capsys, monkeypatch)
     _is_true(found)
     assert found["verdict"] == "good" and set(TRUTH) < set(found["interval_total"])
+    assert any("the scale of 'motor'; it would move mass, rail, stiffness, damping" in s for s in found["unchecked"])
     if line == 0:
         assert found["iterations"] <= 10
 
@@ -105,14 +106,41 @@ def _as_an_arm(**gaps):
     Path("arm.yaml").write_text(scene)
 
 
-@pytest.mark.parametrize("gaps", [("q",), ("q", "dq", "tau")], ids=["encoder", "every signal"])
-def test_a_gap_of_an_arms_signals_is_left_out_and_told(gaps, folder, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("gaps", "named"),
+    [(("q",), ["encoder"]), (("tau",), ["motor"]), (("q", "dq", "tau"), ["encoder", "motor"])],
+    ids=["encoder", "motor", "every signal"],
+)
+def test_a_gap_of_an_arms_signals_is_left_out_and_told(gaps, named, folder, capsys, monkeypatch):
     monkeypatch.chdir(folder[0])
     _as_an_arm(**dict.fromkeys(gaps, np.nan))
     found = _answer(folder[0], ["identify", "batch", "arm.npz", "--model", "arm.yaml"], capsys, monkeypatch)
     _is_true(found)
-    assert found["verdict"] == "doubtful" and len(found["reasons"]) == 1
-    assert "'encoder' has no samples in 10 % of the time" in found["reasons"][0]
+    assert found["verdict"] == "doubtful" and len(found["reasons"]) == len(named)
+    for name, reason in zip(named, found["reasons"]):
+        assert f"'{name}' has no samples in 10 % of the time" in reason
+
+
+@pytest.mark.parametrize(("array", "name"), [("position", "encoder"), ("motor", "motor")])
+def test_a_frozen_signal_is_named_with_its_time(array, name, folder, capsys, monkeypatch):
+    def held(x):
+        return np.where((np.arange(len(x)) >= 1000) & (np.arange(len(x)) < 1300), x[1000], x)
+
+    code, found, _ = _changed(folder[0], capsys, monkeypatch, **{array: held})
+    assert code == 3 and f"'{name}' repeats one value from 1.00 to 1.30 s" in found["reasons"][0]
+
+
+def test_an_encoder_in_steps_that_rests_is_not_frozen(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder[0])
+    arrays = dict(np.load("cart.npz"))
+    rest = np.arange(0.0, 0.5, 1e-3)
+    early = {"t": rest, "position": np.full(len(rest), arrays["position"][0]), "motor": np.zeros(len(rest))}
+    early["motor"] += 0.1 * np.random.default_rng(1).standard_normal(len(rest))
+    t = np.concatenate([rest, 0.5 + arrays["t"]])
+    position = np.round(np.concatenate([early["position"], arrays["position"]]) / 2e-5) * 2e-5
+    np.savez("rest.npz", t=t, position=position, motor=np.concatenate([early["motor"], arrays["motor"]]))
+    assert main(["identify", "batch", "rest.npz", "--model", "cart.yaml", "--window", "0", "0.49", "--json"]) == 0
+    assert not any("frozen" in reason for reason in json.loads(capsys.readouterr().out)["reasons"])
 
 
 def test_infinite_samples_of_an_arm_are_refused(folder, capsys, monkeypatch):
