@@ -87,6 +87,18 @@ def test_a_pose_that_repeats_at_rest_is_not_frozen():
     assert not any(test.flagged for test in frozen(model, data, ProbingSettings()))
 
 
+def test_a_sensor_slower_than_its_log_is_not_frozen_until_it_is():
+    """Each of its readings is logged six times."""
+    t, rng = np.arange(600) * 0.002, np.random.default_rng(0)
+    model, settings = PlanarModel(*ProbingSettings().bounds()), ProbingSettings()
+    wrench = np.repeat(rng.standard_normal((100, 3)), 6, axis=0)
+    found = [frozen(model, Samples(t, rng.standard_normal((600, 3)), np.zeros((600, 3)), wrench), settings)[0]]
+    wrench[300:360] = wrench[300]
+    found.append(frozen(model, Samples(t, rng.standard_normal((600, 3)), np.zeros((600, 3)), wrench), settings)[0])
+    assert [test.flagged for test in found] == [False, True]
+    assert "from 0.60 to 0.72 s" in found[1].message
+
+
 def test_a_stiffness_at_its_bound_fails_with_the_setting_to_change(tmp_path):
     world.write(tmp_path, "clean", np.random.default_rng([7, 4]))
     settings = ProbingSettings(stiffness_max=1800.0, stiffness_start=900.0, stiffness_start_std=300.0)

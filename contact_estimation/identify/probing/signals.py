@@ -18,8 +18,9 @@ from contact_estimation.identify.verdict import Finding
 _WINDOW, _LEFT, _LEAST = 0.2, 0.25, 10.0
 #: Relative error of the twist's scale that is let pass, and standard deviations from which a larger one counts.
 _SCALE_ERROR, _SIGMAS = 0.03, 5.0
-#: Equal samples in a row that are let pass: noise does not repeat.
-_EQUAL = 4
+#: Equal samples in a row that are let pass: noise does not repeat. And the multiple of their usual number: a slow sensor
+#: may be logged faster than it measures.
+_EQUAL, _FACTOR = 4.0, 3.0
 #: Motion per sample from which a pose does not repeat [standard deviations of the position].
 _MOVING = 3.0
 
@@ -97,10 +98,11 @@ def _equal(values: np.ndarray) -> np.ndarray:
 
 
 def _repeats(name: str, t: np.ndarray, same: np.ndarray) -> Finding:
-    """Test the longest run of equal samples."""
+    """Test the longest run of equal samples, beside the usual one."""
     edges = np.diff(np.concatenate([[0], same.astype(int), [0]]))
     begins, ends = np.append(np.flatnonzero(edges > 0), 0), np.append(np.flatnonzero(edges < 0), 0)
     longest = int(np.argmax(ends - begins))
     begin, end = int(begins[longest]), int(ends[longest])
+    limit = max(_EQUAL, _FACTOR * len(t) / (1.0 + np.count_nonzero(~same)))
     message = f"the {name} repeats from {t[begin]:.2f} to {t[end]:.2f} s: it was frozen; cut these samples out"
-    return Finding(f"frozen[{name}]", float(end - begin + 1), float(_EQUAL), message)
+    return Finding(f"frozen[{name}]", float(end - begin + 1), limit, message)
