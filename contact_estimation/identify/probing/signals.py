@@ -18,8 +18,8 @@ from contact_estimation.identify.verdict import Finding
 _WINDOW, _LEFT, _LEAST = 0.2, 0.25, 10.0
 #: Relative error of the twist's scale that is let pass, and standard deviations from which a larger one counts.
 _SCALE_ERROR, _SIGMAS = 0.03, 5.0
-#: Equal samples in a row that are let pass: noise does not repeat. And the multiple of their usual number: a slow sensor
-#: may be logged faster than it measures.
+#: Equal samples in a row that are let pass: noise does not repeat. And the multiple of their usual number: a slow
+#: sensor may be logged faster than it measures.
 _EQUAL, _FACTOR = 4.0, 3.0
 #: Motion per sample from which a pose does not repeat [standard deviations of the position].
 _MOVING = 3.0
