@@ -182,10 +182,20 @@ def test_a_dead_planner_leaves_a_ur_standing():
         backend.connect()
         gate = CommandGate(arm, backend, limits, (np.full(3, 1000.0), np.full(3, 40.0)))
 
+        def present() -> Sample:
+            """Read until samples come no faster than the clock: those that waited say what the arm did before."""
+            while True:
+                first, begin = backend.read(), time.monotonic()
+                for _ in range(24):
+                    sample = backend.read()
+                if sample.stamp_ns - first.stamp_ns < 1.5e9 * (time.monotonic() - begin):
+                    return sample
+
         def follow(seconds: float, lift: float = 0.0) -> float:
-            """Let time [s] of the samples pass, with a command 30 mm above the start or none; return the rise [m]."""
-            first = sample = backend.read()
-            while sample.stamp_ns < first.stamp_ns + 1e9 * seconds:
+            """Let time [s] pass, with a command ``lift`` [m] above the start or none; return the rise [m]."""
+            first = sample = present()
+            end = time.monotonic() + seconds
+            while time.monotonic() < end or sample.stamp_ns < first.stamp_ns + 1e9 * seconds:
                 sample = backend.read()
                 gate.sample(sample, sample.stamp_ns)
                 gate.estimate(0.0, "")
