@@ -48,6 +48,15 @@ def test_a_force_offset_fails_with_an_exit_code_and_wider_intervals(tmp_path, ca
     assert widths[1] > 2.0 * widths[0]
 
 
+def test_noise_beyond_what_was_told_widens_the_intervals(tmp_path, capsys):
+    """Every sensor has three times the noise of the scene."""
+    _write(tmp_path, "noisier")
+    _, found = _identify(tmp_path, capsys)
+    told = [found["parameters"][name] for name in ("stiffness", "damping", "friction", "lift[2]")]
+    ratios = [np.ptp(each["interval_total"]) / np.ptp(each["interval"]) for each in told]
+    assert min(ratios) > 2.5 and max(ratios) < 6.0
+
+
 def test_a_force_that_grows_faster_than_depth_is_named(tmp_path, capsys):
     _write(tmp_path, "stiffening", "slide")
     _, found = _identify(tmp_path, capsys)
