@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 
 from contact_estimation.drivers.backend import Backend, Sample
@@ -67,7 +68,9 @@ class SensorOffset:
             self._next = read_at + PERIOD
             if sample.wrench_tcp is None or abs(read_at - t) > APART:
                 return
-            self._wrist.update(t, read_at, sample.wrench_tcp, convert.from_contact_estimate(message))
+            # Where the arm is the sample says: a message of another estimator may have no positions.
+            estimate = dataclasses.replace(convert.from_contact_estimate(message), q=sample.q)
+            self._wrist.update(t, read_at, sample.wrench_tcp, estimate)
             if self._wrist.learnt:
                 self._tell()
 

@@ -82,3 +82,20 @@ def test_bytes_that_are_no_estimate_and_samples_without_a_sensor_are_ignored(arm
     feed(offset, arm, estimate, 500)
     offset.estimate(b"no estimate")
     assert backend.force_offset.any()
+
+
+def test_an_estimate_without_positions_beside_a_reading_that_repeats_ends_nothing(arm, estimate):
+    backend = Backend()
+    offset = SensorOffset(backend)
+    feed(offset, arm, dataclasses.replace(estimate, q=np.zeros(0)), 500)
+    stamp = STEP * 501
+    wrench = np.append(OFFSET, np.zeros(3))
+    head = convert.header(stamp, arm.base_frame)
+    message = convert.contact_estimate(
+        dataclasses.replace(estimate, q=np.zeros(0)), head, arm.tcp_frame, arm.joint_names, "test"
+    )
+    for k in range(100):
+        offset.sample(Sample(stamp + STEP * k, Q, np.zeros(6), arm.gravity(Q), wrench), stamp + STEP * k)
+        message.header.stamp = convert.header(stamp + STEP * k, arm.base_frame).stamp
+        offset.estimate(serialize_message(message))
+    np.testing.assert_allclose(backend.force_offset, OFFSET, atol=0.6)
