@@ -16,11 +16,7 @@ import time
 
 import numpy as np
 import pytest
-
-if os.environ.get("CI") != "true":  # there it must be installed, and these tests must run
-    pytest.importorskip("rtde_receive", reason="the UR driver's client library ur_rtde is not installed")
-
-from rtde_controller import HOST, Controller
+from rtde_controller import HOST, Controller, require_client_library
 
 from contact_estimation.drivers import rtde_client as wire
 from contact_estimation.drivers.backend import EquilibriumPose
@@ -29,6 +25,8 @@ from contact_estimation.drivers.rtde_link import RtdeLink
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import from_mapping
+
+require_client_library()  # a reason to skip the whole module
 
 
 @pytest.fixture(scope="module")

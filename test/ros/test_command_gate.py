@@ -1,12 +1,11 @@
 """The way of a command: only while active, limited, and never without a fresh estimate or a known arm."""
 
-import os
 import time
 
 import numpy as np
 import pinocchio as pin
 import pytest
-from rtde_controller import HOST, Controller
+from rtde_controller import HOST, Controller, require_client_library
 
 from contact_estimation.control.safety import SafetySettings, SafetyState
 from contact_estimation.drivers.backend import Sample
@@ -173,8 +172,7 @@ def test_a_dead_planner_leaves_the_equilibrium_at_the_arm_and_another_takes_over
 
 def test_a_dead_planner_leaves_a_ur_standing():
     """Over the loopback controller, with a client process that would go on with the last speed for two seconds."""
-    if os.environ.get("CI") != "true":  # there it must be installed
-        pytest.importorskip("rtde_receive", reason="the UR driver's client library ur_rtde is not installed")
+    require_client_library()
     arm, patient = load_arm("ur16e"), {"connect_timeout": 120.0, "stall_timeout": 20.0, "command_timeout": 2.0}
     limits = SafetySettings(hold_after=1.0, stop_after=2.0, release_after=0.3)
     with Controller():

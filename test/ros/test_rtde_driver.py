@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
-import pytest
 from contact_estimation.msg import ContactEstimate
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.msg import State
-from rtde_controller import HOST, Controller
+from rtde_controller import HOST, Controller, require_client_library
 from sensor_msgs.msg import JointState
 from test_driver import ACTIVATE, CLEANUP, CONFIGURE, DEACTIVATE, activate, good_estimate, patient_limits
 
@@ -33,8 +30,7 @@ def test_the_log_tells_each_kind_of_problem_once_and_its_end():
 
 def test_the_node_says_why_it_stopped_and_when_commands_work_again(graph, tmp_path):
     """Connection closed for longer than the deadman waits; then a protective stop that is unlocked."""
-    if os.environ.get("CI") != "true":  # there it must be installed
-        pytest.importorskip("rtde_receive", reason="the UR driver's client library ur_rtde is not installed")
+    require_client_library()
     arm = load_arm("ur16e")
     states = graph.watch(JointState, "/joint_states")
     health = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.arrays import Array, equal_runs
 from contact_estimation.identify.batch.channels import Measurement
 from contact_estimation.identify.batch.problem import Problem
 from contact_estimation.identify.verdict import Finding
@@ -65,8 +65,7 @@ def _runs(raw: Measurement) -> list[_Run]:
     """Long runs of equal samples, by column; NaN ends a run."""
     found = []
     for k, values in enumerate(raw.values.T):
-        edges = np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1, [len(values)]])
-        first, last = edges[:-1], edges[1:] - 1
+        first, last = equal_runs(values[1:] == values[:-1])
         duration = raw.t[last] - raw.t[first]
         usual = len(values) / len(first) / raw.rate  # [s]
         long = duration > max(_SHORTEST, _FACTOR * usual)

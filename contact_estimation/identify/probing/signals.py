@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from contact_estimation.exceptions import RecordingError
+from contact_estimation.identify.arrays import equal_runs
 from contact_estimation.identify.probing.disturbances import Samples
 from contact_estimation.identify.probing.model import ContactModel
 from contact_estimation.identify.probing.settings import ProbingSettings
@@ -99,10 +100,9 @@ def _equal(values: np.ndarray) -> np.ndarray:
 
 def _repeats(name: str, t: np.ndarray, same: np.ndarray) -> Finding:
     """Test the longest run of equal samples, beside the usual one."""
-    edges = np.diff(np.concatenate([[0], same.astype(int), [0]]))
-    begins, ends = np.append(np.flatnonzero(edges > 0), 0), np.append(np.flatnonzero(edges < 0), 0)
-    longest = int(np.argmax(ends - begins))
-    begin, end = int(begins[longest]), int(ends[longest])
-    limit = max(_EQUAL, _FACTOR * len(t) / (1.0 + np.count_nonzero(~same)))
+    first, last = equal_runs(same)
+    longest = int(np.argmax(last - first))
+    begin, end = int(first[longest]), int(last[longest])
+    limit = max(_EQUAL, _FACTOR * len(t) / len(first))
     message = f"the {name} repeats from {t[begin]:.2f} to {t[end]:.2f} s: it was frozen; cut these samples out"
     return Finding(f"frozen[{name}]", float(end - begin + 1), limit, message)
