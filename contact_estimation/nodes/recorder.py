@@ -54,12 +54,12 @@ class Recorder(Node):
         steady_timer(self, FLUSH_PERIOD, self._flush)
         steady_timer(self, REPORT_PERIOD, self._report)
         self._profile = qos.COMPLETE if settings.complete else qos.RECORDER
+        for topic, type_name, cls in topics:
+            self._record(topic, type_name, cls)
         told = {ROBOT_TOPIC: settings.robot, TOOL_TOPIC: settings.tool, SENSORS_TOPIC: settings.sensors}
         for topic, name in told.items():
             if name:
                 self._write(topic, TEXT, serialize_message(String(data=name)))
-        for topic, type_name, cls in topics:
-            self._record(topic, type_name, cls)
         self.get_logger().info(f"recording {len(topics)} topics to {self._bag.path}")
 
     def _write(self, topic: str, type_name: str, raw: bytes) -> None:

@@ -136,9 +136,9 @@ def test_a_bag_tells_the_robot_and_a_replay_driver_takes_it(graph, tmp_path):
 
     topics = ["/joint_states:sensor_msgs/msg/JointState"]
     with graph.start("recorder", {"bag": str(bag), "topics": topics, "robot": "fr3", "tool": "gripper"}) as recorder:
-        graph.wait_for_subscriber("/joint_states")
+        written = bag / "bag.mcap"
         with graph.meanwhile(publish, 0.002):
-            graph.spin(timeout=1.0)
+            assert graph.spin(lambda: written.exists() and written.stat().st_size > 10_000), recorder.text()
         assert recorder.stop() == 0, recorder.text()
     graph.node.destroy_publisher(publisher)
     assert recorded_arm([bag]) == ("fr3", "gripper")
