@@ -8,11 +8,12 @@ from contact_estimation.control.controller import Observation
 from contact_estimation.control.mpc.settings import MpcSettings
 
 
-def unusable(observation: Observation, names: list[str], max_age: float) -> str:
+def unusable(observation: Observation, joints: int, names: list[str], max_age: float) -> str:
     """Return why an observation cannot be planned from, or an empty string.
 
     Args:
         observation: present estimate.
+        joints: how many the robot has.
         names: of the contacts that are planned with.
         max_age: an older one is stale [s].
     """
@@ -20,6 +21,8 @@ def unusable(observation: Observation, names: list[str], max_age: float) -> str:
         return f"estimate not valid: {observation.reason}"
     if not -max_age <= observation.age <= max_age:  # clocks of two machines may differ a little
         return f"estimate stale: {1e3 * observation.age:.0f} ms old, at most {1e3 * max_age:.0f} ms"
+    if (joints, joints) != (found := (len(observation.q), len(observation.dq))):
+        return f"the estimate has {found[0]} joint positions and {found[1]} velocities, the robot {joints} joints"
     numbers: list[np.ndarray | list[float]] = [observation.q, observation.dq, *observation.contacts.values()]
     numbers += [some for some in (observation.force, observation.second_force) if some is not None]
     numbers += [list(some.values()) for some in (observation.probabilities, observation.mode_probabilities)]

@@ -265,7 +265,7 @@ class SequenceController:
             return command
         name, following = self.step.name, self._following(how)
         # A step that failed, and the end of the task, push no more.
-        relaxed = self.arm.tcp_pose(observation.q)[0] if observation.valid else command.position
+        relaxed = command.position if self._unusable(observation) else self.arm.tcp_pose(observation.q)[0]
         if following is None:
             reason = f"step '{name}' ended the task: {why}"
             command = self._over = Command(relaxed, command.rotation, ControllerState.HOLDING, reason)
@@ -280,13 +280,17 @@ class SequenceController:
 
     def _stand(self, last: Command, observation: Observation) -> Command:
         """Return the command after the end: the equilibrium stays, but follows an arm that is dragged."""
-        task = self._controller.settings
-        if unusable(observation, [], task.safety.max_age):
+        if self._unusable(observation):
             return last
+        task = self._controller.settings
         x, limit = self.arm.tcp_pose(observation.q)[0], task.safety.force_margin * task.impedance.max_force
         position = clip_equilibrium(last.position, x, x, np.array(task.impedance.stiffness), limit)
         self._over = dataclasses.replace(last, position=position)
         return self._over
+
+    def _unusable(self, observation: Observation) -> str:
+        """Return why nothing may be concluded from an observation, or an empty string."""
+        return unusable(observation, self.arm.n, [], self._controller.settings.safety.max_age)
 
     def _following(self, how: _End) -> int | None:
         """Return the index of the next step, None where the task ends."""
@@ -312,12 +316,14 @@ class SequenceController:
     def _end(self, t: float, passed: float, observation: Observation, command: Command) -> tuple[_End | None, str]:
         """Return how and why the step ends after ``passed`` [s]; None and an empty string while it goes on."""
         step = self.step
-        force = np.zeros(3) if observation.force is None else np.asarray(observation.force)
         if command.state is ControllerState.HOLDING:
             if command.lost:
                 return _End.DONE if step.until == "lost" else _End.FAILED, command.reason
             return (_End.FAULT, command.reason) if command.latched else (None, "")
-        if observation.valid and (beyond := self._beyond(force)):
+        if self._unusable(observation):  # the remaining plan is followed for a moment; nothing is seen meanwhile
+            return None, ""
+        force = np.zeros(3) if observation.force is None else np.asarray(observation.force)
+        if beyond := self._beyond(force):
             return _End.FAILED, beyond
         if step.until == "touched" and np.linalg.norm(force) >= self.sequence.touch_force:
             return _End.DONE, f"touched with {np.linalg.norm(force):.1f} N"

@@ -223,7 +223,8 @@ class SupervisedController(ABC):
 
     def _problem_of(self, observation: Observation) -> str:
         """Return why an observation cannot be planned from, or an empty string."""
-        return unusable(observation, self._names if self.adapt else [], self.settings.safety.max_age)
+        names = self._names if self.adapt else []
+        return unusable(observation, self.arm.n, names, self.settings.safety.max_age)
 
     def _situation(self, t: float, step: float, observation: Observation) -> Situation:
         """Return what is known at ``t``; the balance of forces is taken at the time of the sample."""

@@ -71,6 +71,8 @@ BAD = {
     "stale": ({"age": 0.2}, "stale: 200 ms"),
     "from the future": ({"age": -0.1}, "stale"),
     "not finite": ({"q": np.full(7, np.nan)}, "not finite"),
+    "no positions": ({"q": np.zeros(0)}, "0 joint positions and 7 velocities, the robot 7 joints"),
+    "no velocities": ({"dq": np.zeros(0)}, "7 joint positions and 0 velocities, the robot 7 joints"),
     "contact not finite": ({"contacts": {"contact_1": np.full(9, np.inf)}}, "not finite"),
     "a probability": ({"probabilities": {"contact_1": np.nan}}, "not finite"),
     "a mode": ({"mode_probabilities": {"contact": np.nan, "free": np.nan}}, "not finite"),

@@ -212,3 +212,25 @@ def test_the_words_of_an_estimate_end_no_step(arm, reason):
     for k in range(20):
         made.update(0.01 * k, dataclasses.replace(seen, valid=k < 5, reason=reason))
     assert made.state is ControllerState.HOLDING and not made.ended and not made.over
+
+
+@pytest.mark.parametrize(
+    "changes", [{"valid": False}, {"age": 0.2}, {"q": np.zeros(0)}], ids=["invalid", "old", "no q"]
+)
+@pytest.mark.parametrize(
+    "step", [APPROACH, dataclasses.replace(RETRACT, name="lift", path_time=0.1)], ids=["touched", "arrived"]
+)
+def test_an_estimate_that_does_not_count_ends_no_step(arm, step, changes):
+    """The remaining plan is followed meanwhile, with a force and a place that nobody may believe."""
+    made, q = SequenceController(arm, sequence(step, RETRACT)), ready_posture(arm)
+    goal = followed(arm, q, arm.tcp_pose(q)[0] + np.array(step.path))
+    good = Observation(q, np.zeros(arm.n), force=np.zeros(3), probabilities={"contact_1": 1.0})
+    told = dataclasses.replace(good, q=goal, force=np.array([0.0, 0.0, 8.0]))
+    made.activate(good)
+    for k in range(12):
+        made.update(0.01 * k, good)
+    for k in (12, 13):
+        made.update(0.01 * k, dataclasses.replace(told, **changes))
+    assert not made.ended and not made.over
+    made.update(0.14, dataclasses.replace(told, force=told.force if step is APPROACH else np.zeros(3)))
+    assert [name for name, _ in made.ended] == [step.name]  # the same, believed
