@@ -256,13 +256,21 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("task: forces without a weight", "> _ACROSS * np.linalg.norm(wanted)", "> 1e9"),
         ("task: modes of any name", "if not fits:", "if False:"),
     ],
+    ("control/observation_check.py", "test/control/test_mpc_controller.py"): [
+        ("observation: any number of joints", "if (joints, joints) != (found :=", "if False and (found :=")
+    ],
     ("control/sequence.py", "test/control/test_sequence.py"): [
         ("step: the clock arrives", "and missing <= self.sequence.arrive_distance:", ":"),
         ("step: the words of an estimate end it", "if command.lost:", 'if "contact lost: " in command.reason:'),
         ("step: a latched hold goes on", "if command.latched else", "if False else"),
         ("step: any force is felt", "if felt <= max(most, _TAKEN_OVER * self._least):", "if True:"),
         ("step: its path turns back", "path_back=False", "path_back=True"),
-        ("step: a failed one goes on pushing", "if observation.valid else command.position", "*0 + command.position"),
+        (
+            "step: a failed one goes on pushing",
+            "relaxed = command.position if self",
+            "relaxed = command.position if True or self",
+        ),
+        ("step: an estimate that does not count ends it", "if self._unusable(observation):  #", "if False:  #"),
     ],
     ("control/supervision.py", "test/control/test_mpc_controller.py"): [
         ("outage: a dragged tool is led back", "if moved > most:", "if False:"),
