@@ -155,13 +155,12 @@ class CartesianImpedance:
         """
         if np.shape(x0) != (3,) or np.shape(rotation0) != (3, 3):
             raise shape_error("CartesianImpedance", "equilibrium", np.shape(x0) + np.shape(rotation0), (3, 3, 3))
-        x, rotation = self.arm.tcp_pose(q)
-        jacobian = self.arm.tcp_jacobian(q)
+        x, rotation, jacobian, gravity, coriolis = self.arm.terms(q, dq)
         twist = jacobian @ dq
         force = self.spring_force(x, x0) - self.damping * twist[:3]
         turn = rotation @ pin.log3(rotation.T @ rotation0)
         moment = clip_norm(self._turn_stiffness * turn, self.settings.max_torque) - self._turn_damping * twist[3:]
-        torque = jacobian[:3].T @ force + jacobian[3:].T @ moment + self.arm.gravity(q) + self.arm.coriolis(q, dq)
+        torque = jacobian[:3].T @ force + jacobian[3:].T @ moment + gravity + coriolis
         stiffness = self.settings.nullspace_stiffness
         if stiffness > 0 and self.arm.n > 6 and self._posture is not None:
             posture = stiffness * (self._posture - q) - 2.0 * np.sqrt(stiffness) * dq

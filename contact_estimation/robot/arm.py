@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -17,6 +18,24 @@ from contact_estimation.robot.motor import MotorSide
 from contact_estimation.robot.rigid_body import Expression, Kinematics, RigidBody
 from contact_estimation.robot.settings import RobotSettings, load_robot_settings
 from contact_estimation.robot.tool import LINK, TCP, load_tool
+
+
+class RigidBodyTerms(NamedTuple):
+    """What a torque law of the TCP needs at one state, from one evaluation of the generated code.
+
+    Attributes:
+        position: of the TCP (3,) [m], base frame.
+        rotation: of the TCP (3, 3), base frame.
+        jacobian: of the TCP (6, n), base axes, linear above angular.
+        gravity: G(q) (n,) [Nm].
+        coriolis: C(q, dq) dq (n,) [Nm].
+    """
+
+    position: np.ndarray
+    rotation: np.ndarray
+    jacobian: np.ndarray
+    gravity: np.ndarray
+    coriolis: np.ndarray
 
 
 class Arm:
@@ -164,6 +183,22 @@ class Arm:
         """Position (3,) [m] and rotation (3, 3) of the TCP in the base frame at ``q`` (n,)."""
         out = self._evaluate(q)
         return out["p"].copy(), out["R"].reshape(3, 3, order="F").copy()
+
+    def terms(self, q: np.ndarray, dq: np.ndarray) -> RigidBodyTerms:
+        """Return pose, Jacobian, gravity and Coriolis torque of one state at the price of one of them.
+
+        Args:
+            q: (n,) [rad].
+            dq: (n,) [rad/s].
+        """
+        out = self._evaluate(q, dq)
+        return RigidBodyTerms(
+            out["p"].copy(),
+            out["R"].reshape(3, 3, order="F").copy(),
+            np.array(out["J"].reshape(6, self.n, order="F")),
+            out["G"].copy(),
+            out["C"].copy(),
+        )
 
     def tcp_jacobian(self, q: np.ndarray) -> np.ndarray:
         """Return the Jacobian (6, n) of the TCP in base axes, linear above angular.

@@ -5,6 +5,7 @@ MuJoCo moves the links; joint friction, elastic gears and contacts act through a
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import mujoco
@@ -171,7 +172,7 @@ class SimulatedArm:
             self.motor_position, self.motor_velocity = data.qpos, data.qvel
         mujoco.mj_step1(model, data)  # so that poses, forces and truth belong to the new state
         self._contact_forces()
-        if not np.isfinite(data.qvel).all():
+        if not math.isfinite(sum(data.qvel.tolist())):
             limited = [name for name, time in zip(self.arm.joint_names, self.limited_time) if time > 0.0]
             advice = "use a shorter timestep, a softer surface or lower gains"
             if limited:
@@ -278,4 +279,6 @@ def _with_payload(settings: RobotSettings, mass: float, com: list[float]) -> Rob
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> tuple[Any, Any, Any]:
-    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+    # Numbers of Python: for three of them numpy costs several times as much.
+    (a0, a1, a2), (b0, b1, b2) = a.tolist(), b.tolist()
+    return (a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0)

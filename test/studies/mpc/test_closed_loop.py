@@ -3,6 +3,7 @@ safely."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 from contact_estimation.control.controller import ControllerState
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.settings import SensorSettings
+from contact_estimation.settings import to_mapping
+from contact_estimation.simulation.scenarios import load_scenario
 from contact_estimation.studies.mpc.closed_loop import ClosedLoop, LoopOptions, LoopRecord, load_loop_settings
 
 #: [s] An observer that restarts after a gap settles. The controller sees that at its next tick, and goes on at the one
@@ -29,7 +32,18 @@ def run(task: str, error: float, adapt: bool) -> LoopRecord:
     return loop(task, seed=5 if task == "plane" else 0, height_error=error, adapt=adapt).run(seconds)
 
 
+#: [m] Air between tool and plane at the start: the approach through the scenario's 30 mm takes longer than most tests.
+AIR = 0.01
+
+
 def loop(name: str = "plane", **options) -> ClosedLoop:
+    if name == "plane":
+        error = options.setdefault("height_error", 0.0)
+        plane = load_scenario("plane").surfaces[0]
+        plane = dataclasses.replace(
+            plane, offset=[0.0, 0.0, -AIR - error], stiffness=options.pop("stiffness", plane.stiffness)
+        )
+        options["scenario"] = {"surfaces": [to_mapping(plane)]}
     return ClosedLoop(load_loop_settings(name, "fr3"), LoopOptions(**options))
 
 
@@ -70,7 +84,7 @@ def test_wiping_a_tilted_plane_with_a_friction_of_0_4():
 
 def test_a_soft_surface_is_not_taken_for_joint_friction():
     """A filter that believes the stiffness of the first centimetre keeps an error of half a newton."""
-    assert loop("plane", seed=36, stiffness=300.0).run(3.0).force_rmse() <= 0.4
+    assert loop("plane", seed=36, stiffness=300.0, height_error=0.02).run(3.0).force_rmse() <= 0.4
 
 
 def test_a_contact_lost_over_an_edge_is_regained_and_the_path_followed_back():
@@ -110,8 +124,10 @@ def lose(t, simulation):
         simulation.plant.surfaces[0].depth = 0.0
 
 
-@pytest.mark.parametrize("observer", ["franka_plane", "contact_imm"])
-@pytest.mark.parametrize("controller", ["mpc", "pi", "admittance", "feedforward"])
+@pytest.mark.parametrize(
+    ("controller", "observer"),
+    [("mpc", "franka_plane"), *((name, "contact_imm") for name in ("mpc", "pi", "admittance", "feedforward"))],
+)
 def test_a_lost_contact_is_answered_within_100_ms_and_20_mm(controller, observer):
     record = faulty(lose, seconds=2.0, controller=controller, observer=observer)
     assert record.state[-1] == ControllerState.HOLDING.value and "contact lost" in record.reasons[-1]
@@ -162,7 +178,7 @@ def test_a_surface_that_moves_by_5_mm_is_followed_without_lag():
     assert faulty(oscillate).force_rmse() <= 0.6
 
 
-@pytest.mark.parametrize(("stiffness", "most"), [(300.0, 1.0), (1e3, 0.6), (5e3, 0.6), (3e4, 0.6)])
+@pytest.mark.parametrize(("stiffness", "most"), [(300.0, 1.0), (3e4, 0.6)])
 def test_the_default_observer_knows_neither_stiffness_nor_height(stiffness, most):
     record = loop(seed=3, observer="contact_imm", stiffness=stiffness, height_error=0.02).run(3.0)
     assert record.force_rmse() <= most and not record.reasons
@@ -194,7 +210,7 @@ def test_a_stiffness_that_jumps_tenfold_stays_within_the_limit():
 
 
 def test_an_estimator_that_dies_ends_in_a_hold():
-    record = faulty(alive=lambda t: t < 1.0)
+    record = faulty(alive=lambda t: t < 1.0, seconds=2.0)
     assert record.state[-1] == ControllerState.HOLDING.value and "stale" in record.reasons[-1]
     first = record.t[np.flatnonzero(record.state == ControllerState.HOLDING.value)[0]]
     assert first < 1.0 + 0.06 + 5 * 0.01

@@ -22,14 +22,14 @@ def swings(record: LoopRecord) -> tuple[float, float]:
     return float(pressed.min()), float(pressed.max())
 
 
-@pytest.mark.parametrize("stiffness, seed", [(5e4, 83), (7e4, 83), (1e5, 84)])
+@pytest.mark.parametrize("stiffness, seed", [(5e4, 83), (1e5, 84)])
 def test_an_observer_that_expects_a_soft_surface_on_a_hard_one(stiffness, seed):
     record = loop(stiffness=stiffness, seed=seed, observer="franka_plane").run(3.0)
     least, most = swings(record)
     assert least > 8.5 and most < 11.5 and not record.reasons
 
 
-@pytest.mark.parametrize("factor", [3.0, 10.0, 100.0])
+@pytest.mark.parametrize("factor", [3.0, 100.0])
 def test_a_stiffness_that_is_told_too_high(factor):
     made = loop(stiffness=5e3, seed=31)
     update = made.controller.update
