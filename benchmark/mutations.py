@@ -177,7 +177,7 @@ MUTATIONS = [
         RTDE,
         "if 0 < self.settings.max_backlog < waited:",
         "if False:",
-        "test/drivers/test_rtde.py -k behind",
+        "test/drivers/test_rtde_reading.py -k behind",
     ),
     Mutation(
         "joint torque: a repeated stamp is used",

@@ -93,7 +93,8 @@ class JointServo:
         wanted = omega**2 * (error + self._integral) + 2.0 * self.settings.damping_ratio * omega * (dq_ref - dq)
         if ddq_ref is not None:
             wanted = wanted + ddq_ref
-        return np.asarray(self.arm.mass(q) @ wanted + self.arm.coriolis(q, dq) + self.arm.gravity(q))
+        terms = self.arm.terms(q, dq)
+        return np.asarray(terms.mass @ wanted + terms.coriolis + terms.gravity)
 
 
 class AdmittanceController:
@@ -161,7 +162,8 @@ class AdmittanceController:
         Raises:
             ConfigError: there is no measured wrench for a wanted force, or for a tool that turns freely.
         """
-        x, rotation = self.arm.tcp_pose(self.q_ref)
+        at_rest = self.arm.terms(self.q_ref)
+        x, rotation, jacobian = at_rest.position, at_rest.rotation, at_rest.jacobian
         twist = np.array(twist_ref, float)
         settings = self.settings
         if self._stiffness.any() and force_wanted is None and force_measured is not None:
@@ -184,7 +186,6 @@ class AdmittanceController:
             twist[3:] += force_measured[3:] / settings.rotational_damping
         else:
             twist[3:] += self.PULL * (rotation @ pin.log3(rotation.T @ rotation_ref))
-        jacobian = self.arm.tcp_jacobian(self.q_ref)
         self.dq_ref = jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + self._pseudo_inverse_damping, twist)
         self.q_ref = self.q_ref + self._period * self.dq_ref
 

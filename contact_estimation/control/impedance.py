@@ -155,7 +155,7 @@ class CartesianImpedance:
         """
         if np.shape(x0) != (3,) or np.shape(rotation0) != (3, 3):
             raise shape_error("CartesianImpedance", "equilibrium", np.shape(x0) + np.shape(rotation0), (3, 3, 3))
-        x, rotation, jacobian, gravity, coriolis = self.arm.terms(q, dq)
+        x, rotation, jacobian, _, gravity, coriolis = self.arm.terms(q, dq)
         twist = jacobian @ dq
         force = self.spring_force(x, x0) - self.damping * twist[:3]
         turn = rotation @ pin.log3(rotation.T @ rotation0)

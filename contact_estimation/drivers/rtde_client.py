@@ -62,6 +62,9 @@ KICKS = 5.0
 #: Exit code after a stream that broke.
 BROKEN = 5
 
+#: The library's interfaces, until the process exits: to destroy one waits half a second for threads that end anyway.
+_interfaces: list[Any] = []
+
 
 def main() -> int:
     """Run until the stream breaks, the parent goes away, or it asks for the end."""
@@ -72,6 +75,7 @@ def main() -> int:
         import rtde_receive
 
         receive = rtde_receive.RTDEReceiveInterface(config["host"], float(config["rate"]), VARIABLES)
+        _interfaces.append(receive)
     except ImportError:
         return _end(out, "package 'ur_rtde' is missing: pip install 'contact_estimation[ur]'", 2)
     except Exception as error:  # the library raises RuntimeError and boost's own, by cause
@@ -82,6 +86,7 @@ def main() -> int:
             import rtde_control
 
             control = rtde_control.RTDEControlInterface(config["host"], float(config["rate"]))
+            _interfaces.append(control)
             if not control.setWatchdog(1.0 / (WATCHDOG * config["hold_after"])):
                 raise RuntimeError("it takes no watchdog")
         except Exception as error:

@@ -27,6 +27,7 @@ class RigidBodyTerms(NamedTuple):
         position: of the TCP (3,) [m], base frame.
         rotation: of the TCP (3, 3), base frame.
         jacobian: of the TCP (6, n), base axes, linear above angular.
+        mass: M(q) (n, n) [kg m^2] with reflected rotor inertia.
         gravity: G(q) (n,) [Nm].
         coriolis: C(q, dq) dq (n,) [Nm].
     """
@@ -34,6 +35,7 @@ class RigidBodyTerms(NamedTuple):
     position: np.ndarray
     rotation: np.ndarray
     jacobian: np.ndarray
+    mass: np.ndarray
     gravity: np.ndarray
     coriolis: np.ndarray
 
@@ -184,18 +186,19 @@ class Arm:
         out = self._evaluate(q)
         return out["p"].copy(), out["R"].reshape(3, 3, order="F").copy()
 
-    def terms(self, q: np.ndarray, dq: np.ndarray) -> RigidBodyTerms:
-        """Return pose, Jacobian, gravity and Coriolis torque of one state at the price of one of them.
+    def terms(self, q: np.ndarray, dq: np.ndarray | None = None) -> RigidBodyTerms:
+        """Return pose, Jacobian, mass, gravity and Coriolis torque of one state at the price of one of them.
 
         Args:
             q: (n,) [rad].
-            dq: (n,) [rad/s].
+            dq: (n,) [rad/s]; None: at rest.
         """
         out = self._evaluate(q, dq)
         return RigidBodyTerms(
             out["p"].copy(),
             out["R"].reshape(3, 3, order="F").copy(),
             np.array(out["J"].reshape(6, self.n, order="F")),
+            np.array(out["M"].reshape(self.n, self.n, order="F")),
             out["G"].copy(),
             out["C"].copy(),
         )

@@ -141,6 +141,7 @@ class RtdeServer:
         return (
             f"clients {len(self._clients)} sent {self.sent} late {clock.late} skipped {clock.skipped} "
             f"safety_mode {self.controller.values['safety_mode']} "
+            f"script {'playing' if self.controller.script else 'stopped'} "
             f"time {self.controller.values['timestamp']:.3f}"
         )
 
