@@ -20,25 +20,25 @@ def bodies(count, seed=0):
 
 def in_small_steps(law, space, e=E, mu=MU, step=2e-4):
     """The normal impulse grows by small steps; friction sticks where it can; written without the path's two parts."""
-    found = []
-    for ut, un, tt, nn, nt in zip(*space):
-        pt = pn = work = 0.0
-        start, compressed, until = un, None, np.inf
-        while True:
-            want = -(ut + nt * step) / tt  # what would end the slip within this step
-            dt = float(np.clip(want, -mu * step, mu * step))
-            work += (un + 0.5 * (nt * dt + nn * step)) * step
-            ut, un, pt, pn = ut + tt * dt + nt * step, un + nt * dt + nn * step, pt + dt, pn + step
-            if compressed is None and un >= 0:
-                compressed, stored = pn, work
-                until = (1 + e) * pn
-            if compressed is None:
-                continue
-            done = {"newton": un >= -e * start, "poisson": pn >= until, "energetic": work - stored >= -(e**2) * stored}
-            if done[law]:
-                break
-        found.append((pt, pn))
-    return np.array(found)
+    ut, un, tt, nn, nt = (part.copy() for part in space)
+    start, found, on = un.copy(), np.zeros((len(un), 2)), np.arange(len(un))  # the impacts that have not ended
+    pt, pn, work, stored = (np.zeros(len(un)) for _ in range(4))
+    compressed, until = np.zeros(len(un), bool), np.full(len(un), np.inf)
+    while len(on):
+        want = -(ut + nt * step) / tt  # what would end the slip within this step
+        dt = np.clip(want, -mu * step, mu * step)
+        work += (un + 0.5 * (nt * dt + nn * step)) * step
+        ut, un, pt, pn = ut + tt * dt + nt * step, un + nt * dt + nn * step, pt + dt, pn + step
+        turns = ~compressed & (un >= 0)
+        compressed |= turns
+        stored[turns], until[turns] = work[turns], (1 + e) * pn[turns]
+        ends = {"newton": un >= -e * start, "poisson": pn >= until, "energetic": work - stored >= -(e**2) * stored}
+        done = compressed & ends[law]
+        if done.any():
+            found[on[done]] = np.stack([pt, pn], axis=1)[done]
+            state = (ut, un, tt, nn, nt, start, pt, pn, work, stored, compressed, until, on)
+            ut, un, tt, nn, nt, start, pt, pn, work, stored, compressed, until, on = (part[~done] for part in state)
+    return found
 
 
 @pytest.mark.parametrize("law", ROUTH)
