@@ -193,8 +193,8 @@ class Bench:
         if model.nv > 2:
             data.qfrc_applied[2] = -self.truth.spring * data.qpos[2] - self.truth.spring_damping * data.qvel[2]
         force = self.contact()
-        arm = np.array([0.0, 0.0, -(RADIUS - max(self.depth, 0.0))])
-        data.xfrc_applied[self.pad] = [*force, *np.cross(arm, force)]
+        lever = -(RADIUS - max(self.depth, 0.0))  # along z, to the lowest point
+        data.xfrc_applied[self.pad] = *force, -lever * force[1], lever * force[0], 0.0
         if self.truth.hook:
             middle = data.xipos[self.last]
             self.hooked = middle.copy() if self.hooked is None else self.hooked
@@ -202,15 +202,15 @@ class Bench:
         mujoco.mj_step2(model, data)
         return torque
 
-    def joints_at(self, x: float, z: float) -> np.ndarray:
-        """Joint positions (2,) that put the ball's middle at (x, z), the elbow up."""
+    def joints_at(self, x: np.ndarray | float, z: np.ndarray | float) -> np.ndarray:
+        """Joint positions (..., 2) that put the ball's middle at each (x, z) (...), the elbow up."""
         if self.truth.scene == "slide":
-            return np.array([x - 0.45, z - 0.2])
+            return np.stack([x - 0.45, z - 0.2], axis=-1)
         dx, dz = x, 0.5 - z
         cosine = np.clip((dx * dx + dz * dz - 0.4**2 - 0.35**2) / (2.0 * 0.4 * 0.35), -1.0, 1.0)
         elbow = np.arccos(cosine)
         shoulder = np.arctan2(dz, dx) - np.arctan2(0.35 * np.sin(elbow), 0.4 + 0.35 * np.cos(elbow))
-        return np.array([shoulder, elbow])
+        return np.stack([shoulder, elbow], axis=-1)
 
 
 def path(bench: Bench, t: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -226,12 +226,10 @@ def path(bench: Bench, t: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         (2.5, 0.46, 0.03),
     ]
     at, x, z = np.array(keys).T
-    joints = np.empty((len(t), 2))
-    for k, now in enumerate(t):
-        i = int(np.clip(np.searchsorted(at, now, side="right") - 1, 0, len(at) - 2))
-        s = np.clip((now - at[i]) / (at[i + 1] - at[i]), 0.0, 1.0)
-        s = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
-        joints[k] = bench.joints_at(x[i] + s * (x[i + 1] - x[i]), height + z[i] + s * (z[i + 1] - z[i]))
+    i = np.clip(np.searchsorted(at, t, side="right") - 1, 0, len(at) - 2)
+    s = np.clip((t - at[i]) / (at[i + 1] - at[i]), 0.0, 1.0)
+    s = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
+    joints = bench.joints_at(x[i] + s * (x[i + 1] - x[i]), height + z[i] + s * (z[i + 1] - z[i]))
     return joints - SWING * (1.0 - np.cos(2.0 * np.pi * np.outer(np.minimum(t, 0.0), SWING_RATES)))
 
 

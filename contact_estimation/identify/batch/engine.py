@@ -66,11 +66,20 @@ class Engine:
             tau: (n, nv) generalised forces applied by the motors, 0 for unactuated coordinates.
         """
         residual, sensors = np.empty((len(q), model.nv)), np.empty((len(q), model.nsensordata))
-        step = self._inverse if self.formulation == "inverse" else self._forward
         data = mujoco.MjData(model)
-        for i in range(len(q)):
-            step(model, data, q[i], v[i], a[i], tau[i], residual[i])
-            sensors[i] = data.sensordata
+        inverse, run = (
+            self.formulation == "inverse",
+            mujoco.mj_inverse if self.formulation == "inverse" else mujoco.mj_forward,
+        )
+        given = data.qacc if inverse else data.qfrc_applied
+        found, offset = (data.qfrc_inverse, tau) if inverse else (data.qacc, a)
+        # The loop runs a million times in a solution: it looks up nothing and computes nothing else.
+        position, velocity, sensed = data.qpos, data.qvel, data.sensordata
+        for q_i, v_i, given_i, residual_i, sensors_i in zip(q, v, a if inverse else tau, residual, sensors):
+            position[:], velocity[:], given[:] = q_i, v_i, given_i
+            run(model, data)
+            residual_i[:], sensors_i[:] = found, sensed
+        residual -= offset
         return residual, sensors
 
     def differentiate(self, model: mujoco.MjModel, q: Array, v: Array, a: Array, tau: Array) -> Derivatives:
@@ -79,10 +88,11 @@ class Engine:
         forces, sensors = np.empty((3, n, nv, nv)), np.empty((3, n, nv, ns))
 
         def work(chunk: Indices) -> None:
-            data, scratch = mujoco.MjData(model), np.empty(nv)
+            data = mujoco.MjData(model)
             for i in chunk:
                 if self.formulation == "forward":
-                    self._forward(model, data, q[i], v[i], a[i], tau[i], scratch)
+                    data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q[i], v[i], tau[i]
+                    mujoco.mj_forward(model, data)
                     data.qfrc_applied[:] = 0.0
                 else:
                     data.qpos[:], data.qvel[:], data.qacc[:] = q[i], v[i], a[i]
@@ -100,22 +110,6 @@ class Engine:
         minus_identity = np.broadcast_to(-np.eye(nv), (n, nv, nv))
         sensed_q, sensed_v = sensed[0] + sensed[2] @ predicted_q, sensed[1] + sensed[2] @ predicted_v
         return Derivatives(predicted_q, predicted_v, minus_identity, sensed_q, sensed_v, np.zeros_like(sensed[2]))
-
-    @staticmethod
-    def _inverse(
-        model: mujoco.MjModel, data: mujoco.MjData, q: Array, v: Array, a: Array, tau: Array, out: Array
-    ) -> None:
-        data.qpos[:], data.qvel[:], data.qacc[:] = q, v, a
-        mujoco.mj_inverse(model, data)
-        np.subtract(data.qfrc_inverse, tau, out=out)
-
-    @staticmethod
-    def _forward(
-        model: mujoco.MjModel, data: mujoco.MjData, q: Array, v: Array, a: Array, tau: Array, out: Array
-    ) -> None:
-        data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q, v, tau
-        mujoco.mj_forward(model, data)
-        np.subtract(data.qacc, a, out=out)
 
 
 def contact_forces(model: mujoco.MjModel, q: Array, v: Array, a: Array, bodies: tuple[str, str] | None = None) -> Array:

@@ -126,7 +126,7 @@ def test_a_frozen_signal_is_named_with_its_time(array, name, folder, capsys, mon
     def held(x):
         return np.where((np.arange(len(x)) >= 1000) & (np.arange(len(x)) < 1300), x[1000], x)
 
-    code, found, _ = _changed(folder[0], capsys, monkeypatch, **{array: held})
+    code, found, _ = _changed(folder[0], capsys, monkeypatch, "--window", "0.8", "1.5", **{array: held})
     assert code == 3 and f"'{name}' repeats one value from 1.00 to 1.30 s" in found["reasons"][0]
 
 
