@@ -191,7 +191,8 @@ class Gears:
 
     def deflection(self, torque: np.ndarray) -> np.ndarray:
         """Return the deflection (n,) [rad] that the next ``torque`` (n,) [Nm] would cause."""
-        return np.asarray(torque / self.stiffness - self._hysteresis * np.mean(self._at(torque) / self._slips, axis=0))
+        mean = np.add.reduce(self._at(torque) / self._slips) / len(SLIPS)
+        return np.asarray(torque / self.stiffness - self._hysteresis * mean)
 
     def load(self, torque: np.ndarray) -> None:
         """Take the next ``torque`` (n,) [Nm]."""
@@ -199,7 +200,7 @@ class Gears:
 
     def _at(self, torque: np.ndarray) -> np.ndarray:
         last = torque if self._torque is None else self._torque
-        return np.clip(self._stops + torque - last, -self._slips, self._slips)
+        return np.minimum(np.maximum(self._stops + torque - last, -self._slips), self._slips)
 
 
 def follow(arm: RigidBodyArm, theta: np.ndarray, force: Force, world: World) -> Course:
@@ -209,21 +210,24 @@ def follow(arm: RigidBodyArm, theta: np.ndarray, force: Force, world: World) -> 
     ddtheta = np.gradient(dtheta, 1 / RATE, axis=0)
     q, torque, held = theta.copy(), np.zeros_like(theta), np.zeros_like(theta)
     gravity, at_tcp = np.zeros_like(theta), np.zeros((count, 3))
-    bent = np.zeros(n)
+    bent, stiff = np.zeros(n), bool(np.isinf(gears.stiffness).all())
     for k in range(count):
         relax, last = 0.5, None
-        for _ in range(1 if np.isinf(gears.stiffness).all() else MAX_ITERATIONS):
+        for _ in range(1 if stiff else MAX_ITERATIONS):
             q[k] = theta[k] - bent
             torque[k], at_base = force(k, q[k])
             held[k] = pin.rnea(arm.model, arm.data, q[k], dtheta[k], ddtheta[k]) - torque[k]
+            if stiff:
+                break
             # The force bends the joints, which changes the force: a fixed point, by Aitken's relaxation.
             missing = gears.deflection(held[k]) - bent
-            if last is not None and (square := np.sum((missing - last) ** 2)) > 1e-24:
-                relax = float(np.clip(-relax * last @ (missing - last) / square, 0.02, 1.0))
+            if last is not None and (square := (step := missing - last) @ step) > 1e-24:
+                relax = min(max(-relax * (last @ step) / square, 0.02), 1.0)
             bent, last = bent + relax * missing, missing
             if np.abs(missing).max() < CLOSE:
                 break
-        gears.load(held[k])
+        if not stiff:
+            gears.load(held[k])
         gravity[k] = pin.computeGeneralizedGravity(arm.model, arm.data, q[k])
         at_tcp[k] = arm.pose(q[k]).rotation.T @ at_base
     return Course(theta, q, held, torque, gravity, at_tcp)
@@ -249,12 +253,11 @@ def _friction(robot: str, theta: np.ndarray, world: World) -> np.ndarray:
     """LuGre friction (N, n) [Nm]: dz = v - |v| z / (g l), F = Fc z / l, g = 1 + 0.3 exp(-(v / vs)^2)."""
     coulomb, length = world.coulomb * np.array(COULOMB[robot]), world.presliding * PRESLIDING[robot]
     bristle, found = np.zeros(theta.shape[1]), np.zeros_like(theta)
-    for k in range(1, len(theta)):
-        way = theta[k] - theta[k - 1]
-        limit = length * (1 + 0.3 * np.exp(-((way * RATE / 0.02) ** 2)))
-        # Exact over a step of constant velocity.
-        target = np.sign(way) * limit
-        bristle = target + (bristle - target) * np.exp(-np.abs(way) / limit)
+    ways = np.diff(theta, axis=0)
+    limits = length * (1 + 0.3 * np.exp(-((ways * RATE / 0.02) ** 2)))
+    # Exact over a step of constant velocity.
+    for k, (target, keep) in enumerate(zip(np.sign(ways) * limits, np.exp(-np.abs(ways) / limits)), start=1):
+        bristle = target + (bristle - target) * keep
         found[k] = coulomb * bristle / length
     return found
 

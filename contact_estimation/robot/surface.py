@@ -9,7 +9,8 @@ candidates. Each candidate represents the samples nearest to it.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+import pickle
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -136,9 +137,21 @@ def _around(vertices: np.ndarray) -> np.ndarray:
     return np.asarray(triangles)
 
 
-@functools.lru_cache(maxsize=8)
+@dataclass(frozen=True)
+class _Described:
+    """An arm as a key: arms of the same description are equal.
+
+    Attributes:
+        content: everything the arm is made from.
+        arm: one of them.
+    """
+
+    content: bytes
+    arm: Arm = field(compare=False)
+
+
 def link_surface(arm: Arm, count: int) -> Surface:
-    """Sample the surface of all moving links.
+    """Sample the surface of all moving links; once per process for arms of the same description.
 
     Links share the candidates by the square root of their area: the short links near the tool, where the joint torque
     determines a place best, get the denser ones.
@@ -150,6 +163,14 @@ def link_surface(arm: Arm, count: int) -> Surface:
     Raises:
         ModelError: the description has no collision geometry, or it cannot be read.
     """
+    content = pickle.dumps((arm.determinants, description_text(arm.settings), urdf_path(arm.settings)))
+    return _sampled(_Described(content, arm), count)
+
+
+@functools.lru_cache(maxsize=8)
+def _sampled(described: _Described, count: int) -> Surface:
+    """Return the surface of :func:`link_surface`."""
+    arm = described.arm
     hulls = _hulls(arm)
     moving = [key for key in hulls if key[0] > 0]
     if not moving:
