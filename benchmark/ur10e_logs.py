@@ -60,9 +60,11 @@ def excitation(name: str) -> str:
     return f"identification_data__ur-{name}"
 
 
-def estimates(arm: Arm, recording: Recording) -> dict[str, dict[str, np.ndarray]]:
+def estimates(
+    arm: Arm, recording: Recording, observers: Sequence[str] = OBSERVERS
+) -> dict[str, dict[str, np.ndarray]]:
     """Columns of every observer."""
-    return {name: replay(recording, open_stream(arm, name)).columns() for name in OBSERVERS}
+    return {name: replay(recording, open_stream(arm, name)).columns() for name in observers}
 
 
 def touching(columns: dict[str, np.ndarray]) -> np.ndarray:
