@@ -119,18 +119,22 @@ def run(robot: str, observer: str, row: Row, seed: int) -> list[float]:
     t = np.arange(len(made.q)) / RATE
     stream = open_stream(robot, observer, SENSORS[robot])
     where = np.flatnonzero(kept(row, t, seed))
-    found = [stream.push(int(made.stamps[k]), made.q[k], made.dq[k], made.tau[k]) for k in where]
     begin = 1.0 if row.many else row.start + row.gap + RISE
-    looked = (t[where] >= begin) & ((t[where] < begin + LOOKED) | row.many)
+    where, found = where[t[where] < (np.inf if row.many else begin + LOOKED)], []
+    for k in where:
+        stream.push_fast(int(made.stamps[k]), made.q[k], made.dq[k], made.tau[k])
+        if t[k] >= begin:
+            found.append(stream.estimate())
+    where = where[t[where] >= begin]
     error = np.linalg.norm([e.force_tcp for e in found] - made.force[where], axis=1)
-    valid = looked & np.array([e.valid for e in found])
+    valid = np.array([e.valid for e in found])
     said, free = (np.array(values) for values in zip(*((bool(e.mismatch), e.mode == "free") for e in found)))
-    pushed = looked & (np.linalg.norm(made.force[where], axis=1) > FELT)
+    pushed = np.linalg.norm(made.force[where], axis=1) > FELT
     return [
         _over(error[valid], lambda e: float(np.sqrt(np.mean(e**2)))),
         _over(error[valid], np.max),
         _over(error[valid & ~said], np.max),
-        100.0 * float(valid.sum() / looked.sum()),
+        100.0 * float(valid.mean()),
         100.0 * float((pushed & valid & free).sum() / pushed.sum()) if pushed.any() else np.nan,
     ]
 

@@ -60,9 +60,7 @@ def excitation(name: str) -> str:
     return f"identification_data__ur-{name}"
 
 
-def estimates(
-    arm: Arm, recording: Recording, observers: Sequence[str] = OBSERVERS
-) -> dict[str, dict[str, np.ndarray]]:
+def estimates(arm: Arm, recording: Recording, observers: Sequence[str] = OBSERVERS) -> dict[str, dict[str, np.ndarray]]:
     """Columns of every observer."""
     return {name: replay(recording, open_stream(arm, name)).columns() for name in observers}
 

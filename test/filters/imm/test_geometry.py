@@ -15,10 +15,10 @@ def watch(scenario, robot, seconds, every):
     simulation = open_simulation(scenario, robot, seed=3)
     stream, pressed, touched = open_stream(simulation.arm, "contact_imm", simulation.imperfections.sensors), [], False
     for k, sample in enumerate(simulation.run(seconds)):
-        estimate = stream.push(sample.stamp_ns, sample.q, sample.dq, sample.tau)
+        stream.push_fast(sample.stamp_ns, sample.q, sample.dq, sample.tau)
         touched |= np.linalg.norm(sample.truth["wrench_tcp"][:3]) > 3.0
         if touched and k % every == 0:
-            pressed.append((sample, estimate))
+            pressed.append((sample, stream.estimate()))
     return pressed
 
 

@@ -191,7 +191,7 @@ def test_the_external_torque_of_the_mode_is_told_with_its_covariance():
     stream = open_stream("fr3", "contact_imm", None)
     before = stream.observer.external_torque.probability
     for sample in zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau):
-        stream.push(*sample)
+        stream.push_fast(*sample)
     found = stream.observer.external_torque
     assert before < 0.5 and found.probability > 0.99
     error = found.torque - recording.torque[-1]
@@ -206,7 +206,7 @@ def test_a_push_is_less_certain_after_a_reversal_that_its_friction_did_not_follo
     recording = record(arm, np.array(START["ur16e"]) + path[:, None], pushes(arm, plan, t), World())
     stream, variance = open_stream("ur16e", "contact_imm", "ur16e_driver"), {}
     for k, sample in enumerate(zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)):
-        stream.push(*sample)
+        stream.push_fast(*sample)
         if k in (2 * RATE, 5 * RATE // 2, len(t) - 1):
             variance[k / RATE] = np.diag(stream.observer.external_torque.covariance)
     still, moved = (variance[at] / variance[2.0] for at in (2.5, (len(t) - 1) / RATE))
@@ -256,8 +256,9 @@ def test_the_error_of_a_push_is_not_larger_than_its_covariance_says(noise):
         recording = record(arm, theta, pushes(arm, plan, t), World(seed=seed, noise=noise))
         stream = open_stream("fr3", "contact_imm", None)
         for k, sample in enumerate(zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)):
-            found = stream.push(*sample)
+            stream.push_fast(*sample)
             if k % 25 == 0 and any(p.start + 0.5 < t[k] < p.end - 0.3 for p in plan):
+                found = stream.estimate()
                 error = found.force_tcp - recording.force[k]
                 inside.append(error @ np.linalg.solve(found.force_covariance, error) < 9.35)
     assert np.mean(inside) > 0.9
@@ -349,8 +350,7 @@ def test_nothing_is_felt_where_nothing_pushes():
     assert (mode[RATE:] == "free").all() and np.abs(force[RATE:]).max() < 1.0
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize("speed", [1.0, 3.0])
+@pytest.mark.parametrize(("speed", "seed"), [(1.0, 2), (3.0, 1), (3.0, 2)])  # of six, those with the largest force
 def test_nothing_is_felt_where_an_arm_sets_off_after_a_long_rest(seed, speed):
     """The evidence has become sharp in the rest; friction of up to twice the expected size begins to change then."""
     arm, t = RigidBodyArm("fr3"), np.arange(16 * RATE) / RATE
