@@ -17,6 +17,7 @@ CHEAP = {"--seconds": "4", "--runs": "1", "--starts": "1", "--evaluations": "2",
 #: Options that a command gets here where the page leaves them at their default: (words it begins with, option).
 SHORTER = {
     ("simulate", "mission"): ["--seconds", "4"],
+    ("simulate", "plane"): ["--seconds", "4"],
     ("evaluate",): ["--workers", "0"],
     ("mpc", "plane"): ["--duration", "1"],
     ("mpc", "pivot"): ["--duration", "1"],

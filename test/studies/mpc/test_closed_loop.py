@@ -124,10 +124,8 @@ def lose(t, simulation):
         simulation.plant.surfaces[0].depth = 0.0
 
 
-@pytest.mark.parametrize(
-    ("controller", "observer"),
-    [("mpc", "franka_plane"), *((name, "contact_imm") for name in ("mpc", "pi", "admittance", "feedforward"))],
-)
+@pytest.mark.parametrize("observer", ["franka_plane", "contact_imm"])
+@pytest.mark.parametrize("controller", ["mpc", "pi", "admittance", "feedforward"])
 def test_a_lost_contact_is_answered_within_100_ms_and_20_mm(controller, observer):
     record = faulty(lose, seconds=2.0, controller=controller, observer=observer)
     assert record.state[-1] == ControllerState.HOLDING.value and "contact lost" in record.reasons[-1]
