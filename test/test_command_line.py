@@ -1,5 +1,6 @@
 """What every verb has in common: how it is interrupted, and which broken pipe is an error."""
 
+import functools
 import signal
 import subprocess
 import sys
@@ -64,7 +65,11 @@ def test_ctrl_c_while_modules_load_leaves_no_traceback(module):
         "--robot",
         "ur16e",
     ]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    # A shell starts what it has in the background, as these tests, without SIGINT, and the child would inherit that.
+    listen = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=listen
+    ) as process:
         while not process.stderr.readline().rstrip().endswith(module):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
