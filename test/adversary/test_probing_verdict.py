@@ -81,9 +81,10 @@ def test_a_frozen_wrench_is_named_with_its_time(tmp_path):
 
 
 def test_a_pose_that_repeats_at_rest_is_not_frozen():
-    t = np.arange(50) * 0.04
+    t = np.arange(100) * 0.04
     model, rng = PlanarModel(*ProbingSettings().bounds()), np.random.default_rng(0)
-    data = Samples(t, np.zeros((50, 3)), 2e-3 * rng.standard_normal((50, 3)), rng.standard_normal((50, 3)))
+    pose = np.concatenate([rng.standard_normal((50, 3)), np.zeros((50, 3))])  # it rests in the second half
+    data = Samples(t, pose, 2e-3 * rng.standard_normal((100, 3)), rng.standard_normal((100, 3)))
     assert not any(test.flagged for test in frozen(model, data, ProbingSettings()))
 
 
