@@ -83,11 +83,11 @@ def main(argv: list[str] | None = None) -> int:
         The exit code: 0 done, 1 something is missing (doctor), 2 an error the user can mend, 3 a result that failed its
         own tests, 130 interrupted.
     """
-    with _interruptible():
-        try:
+    try:
+        with _interruptible():  # an interrupt may come before its first line has ended
             return _main(list(sys.argv[1:] if argv is None else argv))
-        except KeyboardInterrupt:
-            return 130
+    except KeyboardInterrupt:
+        return 130
 
 
 @contextlib.contextmanager
@@ -95,9 +95,9 @@ def _interruptible() -> Iterator[None]:
     """Let Ctrl-C interrupt the work, where a launcher has it end the process; a process that ignores it still does."""
     found = signal.getsignal(signal.SIGINT)
     replaced = callable(found) and threading.current_thread() is threading.main_thread()
-    if replaced:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        if replaced:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         yield
     finally:
         if replaced:

@@ -42,6 +42,19 @@ def test_ctrl_c_interrupts_a_verb_that_the_launcher_started(quits, monkeypatch):
     assert signal.getsignal(signal.SIGINT) is quits
 
 
+def test_ctrl_c_while_the_command_line_takes_it_over_leaves_no_traceback(quits, monkeypatch):
+    take = signal.signal
+
+    def take_and_interrupt(number, handler):
+        take(number, handler)
+        if handler is signal.default_int_handler:
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(signal, "signal", take_and_interrupt)
+    assert cli.main(["doctor"]) == 130
+    assert signal.getsignal(signal.SIGINT) is quits
+
+
 def test_a_command_in_the_background_still_ignores_ctrl_c(monkeypatch):
     verb(monkeypatch, lambda: signal.raise_signal(signal.SIGINT))
     found = signal.signal(signal.SIGINT, signal.SIG_IGN)
