@@ -67,15 +67,13 @@ class Engine:
         """
         residual, sensors = np.empty((len(q), model.nv)), np.empty((len(q), model.nsensordata))
         data = mujoco.MjData(model)
-        inverse, run = (
-            self.formulation == "inverse",
-            mujoco.mj_inverse if self.formulation == "inverse" else mujoco.mj_forward,
-        )
-        given = data.qacc if inverse else data.qfrc_applied
-        found, offset = (data.qfrc_inverse, tau) if inverse else (data.qacc, a)
-        # The loop runs a million times in a solution: it looks up nothing and computes nothing else.
+        if self.formulation == "inverse":
+            run, given, inputs, found, offset = mujoco.mj_inverse, data.qacc, a, data.qfrc_inverse, tau
+        else:
+            run, given, inputs, found, offset = mujoco.mj_forward, data.qfrc_applied, tau, data.qacc, a
+        # The hot loop of a solution: it looks up nothing and computes nothing else.
         position, velocity, sensed = data.qpos, data.qvel, data.sensordata
-        for q_i, v_i, given_i, residual_i, sensors_i in zip(q, v, a if inverse else tau, residual, sensors):
+        for q_i, v_i, given_i, residual_i, sensors_i in zip(q, v, inputs, residual, sensors):
             position[:], velocity[:], given[:] = q_i, v_i, given_i
             run(model, data)
             residual_i[:], sensors_i[:] = found, sensed
