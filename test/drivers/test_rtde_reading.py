@@ -97,12 +97,12 @@ def test_a_controller_that_refuses_connections_is_asked_less_often(arm, controll
     try:
         read_for(driver, 0.2)
         begun = controller.time()
-        controller.say("drop 4")
+        controller.say("drop 6")
         wait_until(driver, lambda: "cannot connect" in driver.problem)
         driver._queue.clear()
         read_for(driver, 0.2)
-        assert driver.problem == "" and controller.time() > begun + 3.3
-        assert 2 <= driver.counters["reconnects"] <= 4.0 / RtdeLink.LONGEST_PAUSE + 2
+        assert driver.problem == "" and controller.time() > begun + 5.0
+        assert 2 <= driver.counters["reconnects"] <= 6.0 / RtdeLink.LONGEST_PAUSE + 2
     finally:
         driver.close()
 

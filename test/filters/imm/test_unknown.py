@@ -350,7 +350,8 @@ def test_nothing_is_felt_where_nothing_pushes():
     assert (mode[RATE:] == "free").all() and np.abs(force[RATE:]).max() < 1.0
 
 
-@pytest.mark.parametrize(("speed", "seed"), [(1.0, 2), (3.0, 1), (3.0, 2)])  # of six, those with the largest force
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("speed", [1.0, 3.0])
 def test_nothing_is_felt_where_an_arm_sets_off_after_a_long_rest(seed, speed):
     """The evidence has become sharp in the rest; friction of up to twice the expected size begins to change then."""
     arm, t = RigidBodyArm("fr3"), np.arange(16 * RATE) / RATE
