@@ -448,6 +448,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("probing: a twist of any scale passes", "abs(scale - 1.0), max(", "0.0, max("),
         ("probing: a twist in degrees passes", "if left - noise > _LEFT * motion:", "if False:"),
         ("probing: frozen signals pass", "float(end - begin + 1)", "0.0"),
+        ("probing: a dead sensor is a slow one", "if len(first) >= _READINGS else", "if len(first) else"),
         ("probing: a pose at rest is frozen", "_equal(data.pose) & moving", "_equal(data.pose)"),
     ],
 }

@@ -80,6 +80,17 @@ def test_a_frozen_wrench_is_named_with_its_time(tmp_path):
     assert verdict.verdict != "good" and "the wrench repeats from 3.0" in verdict.reasons[0]
 
 
+@pytest.mark.parametrize("signal", ["wrench", "pose"])
+@pytest.mark.parametrize("readings", [1, 3])
+def test_a_signal_frozen_for_the_whole_recording_is_no_slow_sensor(signal, readings):
+    rng, steps = np.random.default_rng(0), 600
+    model, settings = PlanarModel(*ProbingSettings().bounds()), ProbingSettings()
+    signals = {"pose": rng.standard_normal((steps, 3)), "wrench": rng.standard_normal((steps, 3))}
+    signals[signal] = np.repeat(rng.standard_normal((readings, 3)), steps // readings, axis=0)
+    tests = frozen(model, Samples(0.002 * np.arange(steps), twist=np.ones((steps, 3)), **signals), settings)
+    assert [test.test for test in tests if test.flagged] == [f"frozen[{signal}]"]
+
+
 def test_a_pose_that_repeats_at_rest_is_not_frozen():
     t = np.arange(100) * 0.04
     model, rng = PlanarModel(*ProbingSettings().bounds()), np.random.default_rng(0)

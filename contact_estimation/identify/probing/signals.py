@@ -20,8 +20,8 @@ _WINDOW, _LEFT, _LEAST = 0.2, 0.25, 10.0
 #: Relative error of the twist's scale that is let pass, and standard deviations from which a larger one counts.
 _SCALE_ERROR, _SIGMAS = 0.03, 5.0
 #: Equal samples in a row that are let pass: noise does not repeat. And the multiple of their usual number: a slow
-#: sensor may be logged faster than it measures.
-_EQUAL, _FACTOR = 4.0, 3.0
+#: sensor may be logged faster than it measures. Readings that tell their usual number.
+_EQUAL, _FACTOR, _READINGS = 4.0, 3.0, 20
 #: Motion per sample from which a pose does not repeat [standard deviations of the position].
 _MOVING = 3.0
 
@@ -103,6 +103,7 @@ def _repeats(name: str, t: np.ndarray, same: np.ndarray) -> Finding:
     first, last = equal_runs(same)
     longest = int(np.argmax(last - first))
     begin, end = int(first[longest]), int(last[longest])
-    limit = max(_EQUAL, _FACTOR * len(t) / len(first))
+    usual = len(t) / len(first) if len(first) >= _READINGS else 1.0  # fewer are no slow sensor: it was frozen
+    limit = max(_EQUAL, _FACTOR * usual)
     message = f"the {name} repeats from {t[begin]:.2f} to {t[end]:.2f} s: it was frozen; cut these samples out"
     return Finding(f"frozen[{name}]", float(end - begin + 1), limit, message)
