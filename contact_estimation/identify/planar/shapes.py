@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from contact_estimation.exceptions import ConfigError
-from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.arrays import Array, Indices
 
 SMALLEST_GYRATION = 0.25  # smallest radius of gyration sqrt(I/m) searched, of the outline's radius
 
@@ -41,6 +41,9 @@ class Shape(Protocol):
 
     def lever(self, theta: float, contact: int) -> tuple[float, float, float, float]:
         """One offset and its derivative, (r_x, r_y, dr_x/dtheta, dr_y/dtheta), without arrays."""
+
+    def levers_at(self, theta: Array, contacts: Indices) -> tuple[Array, Array, Array, Array]:
+        """Return the same four (..., J) of J ``contacts``, each at its own ``theta`` (..., J) [rad]."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,12 @@ class Polygon:
         """See :class:`Shape`."""
         c, s = math.cos(theta), math.sin(theta)
         x, y = self.corners[contact].tolist()
+        rx, ry = c * x - s * y, s * x + c * y
+        return rx, ry, -ry, rx
+
+    def levers_at(self, theta: Array, contacts: Indices) -> tuple[Array, Array, Array, Array]:
+        """See :class:`Shape`."""
+        c, s, (x, y) = np.cos(theta), np.sin(theta), self.corners[contacts].T
         rx, ry = c * x - s * y, s * x + c * y
         return rx, ry, -ry, rx
 
@@ -136,6 +145,11 @@ class Ellipse:
     def lever(self, theta: float, contact: int = 0) -> tuple[float, float, float, float]:
         """See :class:`Shape`."""
         depth, first, second = map(float, self._depth(theta))
+        return -first, -depth, -second, -first
+
+    def levers_at(self, theta: Array, contacts: Indices) -> tuple[Array, Array, Array, Array]:
+        """See :class:`Shape`."""
+        depth, first, second = self._depth(theta)
         return -first, -depth, -second, -first
 
 
