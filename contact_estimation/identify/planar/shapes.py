@@ -165,8 +165,9 @@ def contact_rows(shape: Shape, q: ArrayLike) -> tuple[Array, Array, Array]:
     """
     q = np.asarray(q, float)
     r = shape.levers(q[..., 2])
-    one, zero = np.ones(r.shape[:-1]), np.zeros(r.shape[:-1])
-    normal, tangent = np.stack([zero, one, r[..., 0]], axis=-1), np.stack([one, zero, -r[..., 1]], axis=-1)
+    normal, tangent = np.zeros((2, *r.shape[:-1], 3))
+    normal[..., 1], normal[..., 2] = 1.0, r[..., 0]
+    tangent[..., 0], tangent[..., 2] = 1.0, -r[..., 1]
     return q[..., 1, None] + r[..., 1], normal, tangent
 
 
