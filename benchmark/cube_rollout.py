@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from contact_estimation.identify.arrays import Array
-from contact_estimation.identify.planar.corner_impacts import corner_impacts, fit_flight
+from contact_estimation.identify.planar.corner_impacts import corner_impacts, fit_flights
 from contact_estimation.identify.planar.cube import CubeReport, FittedCube
 from contact_estimation.identify.planar.cube_model import CubeModel, name_axes
 from contact_estimation.identify.planar.cube_shape import cube_corners
@@ -74,10 +74,10 @@ def flight_ends(tosses: list[Array], fitted: FittedCube, rate: float, samples: i
             begin = max(first, last - _FLIGHT + 1)
             if last - begin + 1 < _FEWEST or last + samples >= len(p) or low[begin:last].min() < clear:
                 continue
-            flight = fit_flight(toss, begin, last, last, rate)
-            start = flight.attitude(0.0).as_matrix() @ turn
+            flight = fit_flights(toss.p, toss.attitude, np.array([[begin, last]]), np.array([last]), rate)
+            start = flight.attitude(np.zeros(1)).as_matrix()[0] @ turn
             after = slice(last + 1, last + 1 + samples)
-            found.append((flight.p - ground, flight.v, start, flight.w, p[after], attitude[after]))
+            found.append((flight.p[0] - ground, flight.v[0], start, flight.w[0], p[after], attitude[after]))
     return Starts(*(np.array(column) for column in zip(*found)))
 
 

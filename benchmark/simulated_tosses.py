@@ -136,7 +136,8 @@ def _text(values: Iterable[float]) -> str:
 
 def _state_at(model: mujoco.MjModel, data: mujoco.MjData, t: float) -> Array:
     """Pose of the body's frame at time ``t`` [s]; the last step's motion is taken back to it."""
-    while data.time < t:
+    mujoco.mj_step(model, data, nstep=max(int((t - data.time) / model.opt.timestep) - 1, 0))
+    while data.time < t:  # the last steps, one by one: rounding decides which is the last
         mujoco.mj_step(model, data)
     pose: Array = data.qpos.copy()
     pose[:3] -= data.qvel[:3] * (data.time - t)

@@ -19,6 +19,7 @@ from contact_estimation.identify.batch.trajectory import Coordinates, Stencil, c
 
 _PARAMETER_STEP = 1e-5  # difference of an optimiser's parameter
 _EVERYWHERE, _NOTHING = slice(None), np.zeros((0, 0))
+_KEPT = 2  # points: a line search, its correction and the next linearisation ask for the same ones
 
 
 class Point(NamedTuple):
@@ -34,6 +35,7 @@ class Point(NamedTuple):
     after: Array  # and to the time after
     residuals: Array = _NOTHING  # (k, size)
     sensors: Array = _NOTHING  # sensor data (k, ns)
+    model: mujoco.MjModel | None = None  # of p; only read
 
 
 class Residuals:
@@ -69,23 +71,38 @@ class Residuals:
         self.tau = np.zeros((len(stencil.vm), self.coordinates.nv))
         for channel in torques:
             self.tau[:, channel.columns] = channel.values
+        self._kept: list[tuple[tuple[float, bytes, bytes], Point]] = []  # the last points of the whole grid
 
     def at(self, q: Array, p: Array, times: Indices | slice = _EVERYWHERE) -> Point:
-        """Evaluate positions (n, nq) and parameters (c,) at some times."""
+        """Evaluate positions (n, nq) and parameters (c,) at some times; the arrays are read-only."""
+        asked = self.remote_distance, q.tobytes(), p.tobytes()
+        if times is not _EVERYWHERE:
+            return self._evaluate(q, p, times)
+        for key, point in self._kept:
+            if key == asked:
+                return point
+        point = self._evaluate(q, p, times)
+        self._kept = [*self._kept[1 - _KEPT :], (asked, point)]
+        return point
+
+    def _evaluate(self, q: Array, p: Array, times: Indices | slice) -> Point:
         differences, v, a = motion(self.coordinates, self.stencil, q)
         parts = [part[times] for part in (q, v, a, self._torque(p), differences[:-1], differences[1:])]
         return self._moved(Point(times, p, *parts), p)
 
     def _moved(self, point: Point, p: Array) -> Point:
         """Return the point with the model of other parameters; motor torques stay."""
-        return self._with_model(point._replace(p=p), self._model(p))
+        model = self._model(p)
+        return self._with_model(point._replace(p=p, model=model), model)
 
     def _with_model(self, point: Point, model: mujoco.MjModel) -> Point:
         dynamics, sensors = self.engine.evaluate(model, point.q, point.v, point.a, point.tau)
         sensed = [
             channel.residual(sensors, point.times, self._correction(channel, point.p)) for channel in self.sensors
         ]
-        return point._replace(residuals=np.concatenate([dynamics, *sensed], axis=1), sensors=sensors)
+        residuals = np.concatenate([dynamics, *sensed], axis=1)
+        residuals.flags.writeable = sensors.flags.writeable = False
+        return point._replace(residuals=residuals, sensors=sensors)
 
     def _model(self, p: Array) -> mujoco.MjModel:
         return self.scene.build(p, self.remote_distance)
@@ -102,7 +119,7 @@ class Residuals:
 
     def by_trajectory(self, point: Point) -> Array:
         """Differentiate by the steps of q_i-1, q_i, q_i+1: (k, m, 3 nv)."""
-        d = self.engine.differentiate(self._model(point.p), point.q, point.v, point.a, point.tau)
+        d = self.engine.differentiate(point.model, point.q, point.v, point.a, point.tau)
         by = [[d.dynamics_q], [d.dynamics_v], [d.dynamics_a]]
         for channel in self.sensors:
             correction = self._correction(channel, point.p)

@@ -104,10 +104,12 @@ class Impacts:
         #: covariance (7 J + 1, 7 J + 1) of the impacts' numbers, the outline's scale, durations and jumps s
         self.spread = block_diag(known, np.zeros((self.count, self.count)))
         self.touches = [self._touch(j, recording.interval, recording.impact_duration) for j in range(self.count)]
-        offsets = np.array([self.shape.lever(x[1], touch.contact) for x, touch in zip(self.found, self.touches)])
-        self._rolling = offsets[:, 3] * (self._velocities[:, 2] + 0.5 * self.found[:, 4])  # arm per jump s [1/s]
+        self._contacts = np.array([touch.contact for touch in self.touches])
+        self._arms = np.flatnonzero([not touch.double for touch in self.touches])  # impacts that inform
+        _, heights, _, rates = self.shape.levers_at(self.found[:, 1], self._contacts)
+        self._rolling = rates * (self._velocities[:, 2] + 0.5 * self.found[:, 4])  # arm per jump s [1/s]
         self._slack = np.concatenate([self.gaps**2 / 12.0, [float(touch.double) for touch in self.touches]])
-        self.spread += self._jump_spread(offsets[:, 1], position_responses(recording, noise, fit, slope))
+        self.spread += self._jump_spread(heights, position_responses(recording, noise, fit, slope))
 
     def _touch(self, j: int, step: float, duration: float) -> Touch:
         """Lowest contact of impact ``j``, and whether the next may have closed before the next sample."""
@@ -124,24 +126,38 @@ class Impacts:
     @property
     def informative(self) -> int:
         """Impacts that say something about m/I."""
-        return sum(not touch.double for touch in self.touches)
+        return len(self._arms)
 
     def correct(self, ratio: float) -> Correction:
         """Correct the impacts for one m/I, by Gauss-Newton on the constrained problem."""
+        numbers, rest, std, chi_squares = (part[0] for part in self._corrections(np.array([ratio])))
+        return Correction(numbers[: 5 * self.count].reshape(-1, 5), rest, float(chi_squares), rest / std)
+
+    def chi_squares(self, ratios: Array) -> Array:
+        """Chi-square (R,) of the correction for each m/I (R,) [1/m^2], all at once."""
+        return self._corrections(ratios)[3]
+
+    def _corrections(self, ratios: Array) -> tuple[Array, Array, Array, Array]:
+        """Corrected numbers (R, 7 J + 1), misses (R, 2 J), their standard deviations (R, 2 J), chi-squares (R,)."""
         start = np.concatenate([self.found.ravel(), [1.0], self.durations, np.zeros(self.count)])
-        numbers = start.copy()
+        numbers = np.tile(start, (len(ratios), 1))
+        rests, stds = np.zeros((2, len(ratios), 2 * self.count))
+        chi_squares, moving, slack = np.zeros(len(ratios)), np.arange(len(ratios)), np.diag(self._slack)
         for _ in range(_ROUNDS):
-            miss, slope = self._conditions(numbers, ratio)
+            last = numbers[moving]
+            miss, slope = self._conditions(last, ratios[moving])
             carried = slope @ self.spread
-            between = carried @ slope.T + np.diag(self._slack)
-            rest = miss + slope @ (start - numbers)
-            solved = np.linalg.solve(between, rest)
-            last, numbers = numbers, start - carried.T @ solved
-            if np.abs(numbers - last).max() < _SETTLED:
+            between = carried @ slope.swapaxes(-1, -2) + slack  # (R, 2 J, 2 J)
+            rest = miss + (slope @ (start - last)[..., None])[..., 0]
+            solved = np.linalg.solve(between, rest[..., None])
+            new = start - (carried.swapaxes(-1, -2) @ solved)[..., 0]
+            numbers[moving], rests[moving] = new, rest
+            stds[moving] = np.sqrt(np.diagonal(between, axis1=-2, axis2=-1))
+            chi_squares[moving] = (rest * solved[..., 0]).sum(axis=-1)
+            moving = moving[~(np.abs(new - last).max(axis=-1) < _SETTLED)]
+            if not len(moving):
                 break
-        chi_square = float(rest @ solved)
-        scores = rest / np.sqrt(np.diag(between))
-        return Correction(numbers[: 5 * self.count].reshape(-1, 5), rest, chi_square, scores)
+        return numbers, rests, stds, chi_squares
 
     def sensitivity(self, best: Correction, ratio: float) -> tuple[Array, Array, Array]:
         """Differentiate the conditions by m/I and by the place of the centre of mass.
@@ -169,34 +185,41 @@ class Impacts:
     def _jump_spread(self, heights: Array, responses: tuple[Array, Array]) -> Array:
         """Return what the jumps add to ``spread``, at the m/I that is likeliest without them; ``heights`` r_y (J,)."""
         ratios = gyration_radii(self.shape) ** -2.0
-        ratio = min(ratios, key=lambda each: self.correct(each).chi_square)
+        ratio = ratios[np.argmin(self.chi_squares(ratios))]
         along, turn = responses
         carried = np.zeros((7 * self.count + 1, self.count))
         carried[: 5 * self.count] = (ratio * heights * turn - along) * self._jump_std
         carried[6 * self.count + 1 :] = np.diag(self._jump_std)
         return np.asarray(carried @ carried.T)
 
-    def _conditions(self, numbers: Array, ratio: float) -> tuple[Array, Array]:
-        """Heights (J,) [m] and arms (J,) [m/s] that should vanish, and their derivative (2 J, 7 J + 1)."""
-        count = self.count
-        miss, slope = np.zeros(2 * count), np.zeros((2 * count, len(numbers)))
-        scale = numbers[5 * count]
-        for j, touch in enumerate(self.touches):
-            y, theta, vx, vy, turn = numbers[5 * j : 5 * j + 5]
-            here, lasting, jumping = slice(5 * j, 5 * j + 5), 5 * count + 1 + j, 6 * count + 1 + j
-            duration, speed = numbers[lasting], self.approach_speeds[j]
-            _, ry, _, dry = (scale * part for part in self.shape.lever(float(theta), touch.contact))
-            miss[j] = y + ry + 0.5 * (speed * duration - self.gaps[j])
-            slope[j, here] = [1.0, dry, 0.0, 0.0, 0.0]
-            slope[j, 5 * count], slope[j, lasting] = ry / scale, 0.5 * speed
-            if not touch.double:
-                angle = float(theta + turn * duration / 6.0)
-                rx, ry, drx, dry = (scale * part for part in self.shape.lever(angle, touch.contact))
-                arm, swing = rx * vy - ry * vx, drx * vy - dry * vx
-                miss[count + j] = arm + self._rolling[j] * numbers[jumping] - turn / ratio
-                slope[count + j, here] = [0.0, swing, -ry, rx, swing * duration / 6.0 - 1.0 / ratio]
-                slope[count + j, 5 * count], slope[count + j, lasting] = arm / scale, swing * turn / 6.0
-                slope[count + j, jumping] = self._rolling[j]
+    def _conditions(self, numbers: Array, ratio: float | Array) -> tuple[Array, Array]:
+        """Heights (..., J) [m] and arms (..., J) [m/s] that should vanish, and their derivative (..., 2 J, 7 J + 1).
+
+        ``numbers`` (..., 7 J + 1) belong to m/I of ``ratio`` (...).
+        """
+        count, at, arms = self.count, np.arange(self.count), self._arms
+        miss, slope = (
+            np.zeros((*numbers.shape[:-1], 2 * count)),
+            np.zeros((*numbers.shape[:-1], 2 * count, 7 * count + 1)),
+        )
+        impacts = numbers[..., : 5 * count].reshape(*numbers.shape[:-1], count, 5)
+        scale, lasting = numbers[..., 5 * count, None], numbers[..., 5 * count + 1 : 6 * count + 1]
+        _, ry, _, dry = (scale * part for part in self.shape.levers_at(impacts[..., 1], self._contacts))
+        miss[..., :count] = impacts[..., 0] + ry + 0.5 * (self.approach_speeds * lasting - self.gaps)
+        slope[..., at, 5 * at], slope[..., at, 5 * at + 1] = 1.0, dry
+        slope[..., at, 5 * count], slope[..., at, 5 * count + 1 + at] = ry / scale, 0.5 * self.approach_speeds
+        theta, vx, vy, turn = np.moveaxis(impacts[..., arms, 1:], -1, 0)
+        duration, inverse, rolling = lasting[..., arms], 1.0 / np.asarray(ratio)[..., None], self._rolling[arms]
+        angle = theta + turn * duration / 6.0
+        rx, ry, drx, dry = (scale * part for part in self.shape.levers_at(angle, self._contacts[arms]))
+        arm, swing = rx * vy - ry * vx, drx * vy - dry * vx
+        miss[..., count + arms] = arm + rolling * numbers[..., 6 * count + 1 + arms] - turn * inverse
+        columns = swing, -ry, rx, swing * duration / 6.0 - inverse
+        for column, values in enumerate(columns, start=1):
+            slope[..., count + arms, 5 * arms + column] = values
+        slope[..., count + arms, 5 * count] = arm / scale
+        slope[..., count + arms, 5 * count + 1 + arms] = swing * turn / 6.0
+        slope[..., count + arms, 6 * count + 1 + arms] = rolling
         return miss, slope
 
     def _approach_speed(self, j: int) -> float:

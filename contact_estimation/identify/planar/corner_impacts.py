@@ -7,7 +7,6 @@ cross is the centroid of the impulse in time, and the attitude there places the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from contact_estimation.identify.arrays import Array, Indices
+from contact_estimation.identify.arrays import Array, Indices, cross
 from contact_estimation.identify.planar.cube_shape import cube_corners
 from contact_estimation.identify.planar.stepping import GRAVITY
 from contact_estimation.identify.planar.tosses import Gauge, Toss, gauge, prepare
@@ -49,30 +48,33 @@ class CornerImpacts:
         return CornerImpacts(*(value[rows] for value in vars(self).values()))
 
 
-class Flight(NamedTuple):
-    """A flight at a reference time, its attitude ``turn`` @ ``reference``."""
+class Flights(NamedTuple):
+    """Flights (f) at their reference times, attitudes ``turn`` @ ``reference``."""
 
-    p: Array
-    v: Array
-    w: Array
-    turn: Array
-    reference: Rotation
+    p: Array  # (f, 3) [m]
+    v: Array  # (f, 3) [m/s]
+    w: Array  # (f, 3) [rad/s]
+    turn: Array  # (f, 3) [rad]
+    reference: Rotation  # f rotations
 
-    def attitude(self, t: float) -> Rotation:
-        """Attitude ``t`` [s] after the reference time."""
-        return Rotation.from_rotvec(self.turn + t * self.w) * self.reference
+    def attitude(self, t: Array) -> Rotation:
+        """Attitudes ``t`` (f,) [s] after the reference times."""
+        return Rotation.from_rotvec(self.turn + t[:, None] * self.w) * self.reference
+
+    def take(self, rows: Indices) -> Flights:
+        """Return the flights ``rows`` only."""
+        return Flights(*(part[rows] for part in self))
 
 
-class _Crossing(NamedTuple):
-    """Two flights of a toss around sample ``origin`` that cross ``t`` [s] after it."""
+class _Crossings(NamedTuple):
+    """Pairs (n) of flights of a toss around sample ``origin`` that cross ``t`` [s] after it."""
 
-    toss: int
-    origin: float
-    t: float
-    before: Flight
-    after: Flight
-    sample: Array  # indices, counted from the crossing on
-    share: Array  # how they share the impulse
+    toss: Indices  # (n,)
+    origin: Array  # (n,)
+    t: Array  # (n,) [s]
+    before: Flights
+    after: Flights
+    forces: list[tuple[Array, Array]]  # samples counted from the crossing on, and how they share the impulse
 
 
 def corner_impacts(
@@ -92,69 +94,73 @@ def corner_impacts(
     """
     frame = frame or gauge(tosses, side, rate)
     centres = np.zeros((len(tosses), 3)) if centres is None else centres
-    crossings: list[_Crossing] = []
-    for index, (poses, centre) in enumerate(zip(tosses, centres)):
-        crossings += _crossings(index, prepare(poses, side, rate, frame.scale, centre), rate)
-    lag = _spread(crossings) / rate / np.sqrt(np.pi)
-    corners = cube_corners(side)
-    found: list[tuple[float | Array, ...]] = []
-    for crossing in crossings:
-        found += _corner_impact(crossing, centres[crossing.toss], corners, frame.ground, lag)
-    shapes = (-1,), (-1,), (-1, 3, 3), (-1,), *[(-1, 3)] * 6
-    columns = list(zip(*found)) or [()] * len(shapes)
-    arrays = [np.array(column, float).reshape(shape) for column, shape in zip(columns, shapes)]
-    return CornerImpacts(arrays[0].astype(int), arrays[1].astype(int), *arrays[2:])
+    prepared = [prepare(poses, side, rate, frame.scale, centre) for poses, centre in zip(tosses, centres)]
+    crossings = _crossings(prepared, rate)
+    if not len(crossings.toss):
+        none, vectors = np.zeros(0, int), np.zeros((6, 0, 3))
+        return CornerImpacts(none, none, np.zeros((0, 3, 3)), np.zeros(0), *vectors)
+    lag = _spread(crossings.forces) / rate / np.sqrt(np.pi)
+    return _single_corners(crossings, centres[crossings.toss], cube_corners(side), frame.ground, lag)
 
 
-def _crossings(index: int, toss: Toss, rate: float) -> Iterator[_Crossing]:
-    for (a0, a1), (b0, b1) in pairwise(toss.flights()):
-        a0, b1 = max(a0, a1 - _FLIGHT + 1), min(b1, b0 + _FLIGHT - 1)
-        if b0 - a1 - 1 > _LONGEST or min(a1 - a0, b1 - b0) + 1 < _FEWEST_SAMPLES:
-            continue
-        origin = 0.5 * (a1 + b0)
-        before, after = fit_flight(toss, a0, a1, origin, rate), fit_flight(toss, b0, b1, origin, rate)
-        dv = after.v - before.v
-        jumps = np.diff(toss.p[a1 : b0 + 1], n=2, axis=0) * rate + np.array([0.0, 0.0, GRAVITY / rate])
+def _crossings(tosses: list[Toss], rate: float) -> _Crossings:
+    spans = []  # toss, first and last sample of the flight before, and of the one after
+    for index, toss in enumerate(tosses):
+        for (a0, a1), (b0, b1) in pairwise(toss.flights()):
+            a0, b1 = max(a0, a1 - _FLIGHT + 1), min(b1, b0 + _FLIGHT - 1)
+            if b0 - a1 - 1 <= _LONGEST and min(a1 - a0, b1 - b0) + 1 >= _FEWEST_SAMPLES:
+                spans.append((index, a0, a1, b0, b1))
+    of_toss, ends = np.array(spans, int).reshape(-1, 5)[:, 0], np.array(spans, int).reshape(-1, 5)[:, 1:]
+    origin = 0.5 * (ends[:, 1] + ends[:, 2])
+    p, attitude = np.concatenate([toss.p for toss in tosses]), Rotation.concatenate([toss.attitude for toss in tosses])
+    starts = np.cumsum([0, *(len(toss.p) for toss in tosses)])[of_toss]  # samples before each toss
+    pair = [
+        fit_flights(p, attitude, starts[:, None] + span, starts + origin, rate) for span in (ends[:, :2], ends[:, 2:])
+    ]
+    kept, times, forces = [], [], []
+    for i, (index, _, a1, b0, _) in enumerate(spans):
+        dv = pair[1].v[i] - pair[0].v[i]
+        jumps = np.diff(tosses[index].p[a1 : b0 + 1], n=2, axis=0) * rate + np.array([0.0, 0.0, GRAVITY / rate])
         share = jumps @ dv
         if np.linalg.norm(dv) < _SOFTEST or share.sum() <= 0.0:
             continue
-        t = float(np.clip((before.p - after.p) @ dv / (dv @ dv), (a1 - origin) / rate, (b0 - origin) / rate))
-        sample = np.asarray(np.arange(a1 + 1, b0) - origin - t * rate)
-        yield _Crossing(index, origin, t, before, after, sample, share / share.sum())
+        cross_at = float((pair[0].p[i] - pair[1].p[i]) @ dv / (dv @ dv))
+        t = min(max(cross_at, (a1 - origin[i]) / rate), (b0 - origin[i]) / rate)
+        kept.append(i)
+        times.append(t)
+        forces.append((np.arange(a1 + 1, b0) - origin[i] - t * rate, share / share.sum()))
+    rows = np.array(kept, int)
+    return _Crossings(of_toss[rows], origin[rows], np.array(times), pair[0].take(rows), pair[1].take(rows), forces)
 
 
-def _corner_impact(
-    crossing: _Crossing, centre: Array, corners: Array, ground: float, lag: float
-) -> Iterator[tuple[float | Array, ...]]:
-    """One row of :class:`CornerImpacts`, where a single corner touches."""
-    before, after, t = crossing.before, crossing.after, crossing.t
-    dv, dw = after.v - before.v, after.w - before.w
-    fall = np.array([0.0, 0.0, -GRAVITY * t])
-    halfway = Rotation.concatenate([before.attitude(t), after.attitude(t)]).mean()
-    attitude = (Rotation.from_rotvec(lag * dw) * halfway).as_matrix()
-    middle = before.p + (before.v + 0.5 * fall) * t + lag * dv - attitude @ centre
-    offsets = corners @ attitude.T
-    lowest, second = np.argsort(offsets[:, 2])[:2]
-    if middle[2] + offsets[second, 2] - ground < _CLEAR * np.ptp(corners[:, 0]):
-        return
-    lever, corner = offsets[lowest] - attitude @ centre, offsets[lowest]
-    slip_before, slip_after = (flight.v + fall + np.cross(flight.w, lever) for flight in (before, after))
-    k, height = round(crossing.origin), middle[2] - ground
-    yield crossing.toss, k, attitude, height, corner, centre, dv, dw, slip_before, slip_after
+def _single_corners(crossings: _Crossings, centres: Array, corners: Array, ground: float, lag: float) -> CornerImpacts:
+    """Return the impacts at which a single corner touches; ``centres`` (n, 3) of mass."""
+    toss, origin, t, before, after, _ = crossings
+    dv, dw, each = after.v - before.v, after.w - before.w, np.arange(len(t))
+    fall = np.outer(t, [0.0, 0.0, -GRAVITY])
+    both = np.stack([flights.attitude(t).as_quat() for flights in (before, after)], axis=1)  # (n, 2, 4)
+    halfway = np.linalg.eigh(both.swapaxes(1, 2) @ both)[1][..., -1]  # mean quaternion: q q^T has no sign
+    attitude = (Rotation.from_rotvec(lag * dw) * Rotation(halfway, normalize=False)).as_matrix()
+    offset = (attitude @ centres[..., None])[..., 0]
+    middle = before.p + (before.v + 0.5 * fall) * t[:, None] + lag * dv - offset
+    placed = corners @ attitude.swapaxes(1, 2)  # (n, 8, 3)
+    lowest, next_one = np.argsort(placed[..., 2], axis=1)[:, :2].T
+    corner, height = placed[each, lowest], middle[:, 2] - ground
+    slips = [flights.v + fall + cross(flights.w, corner - offset) for flights in (before, after)]
+    found = CornerImpacts(toss, np.round(origin).astype(int), attitude, height, corner, centres, dv, dw, *slips)
+    return found[height + placed[each, next_one, 2] >= _CLEAR * np.ptp(corners[:, 0])]
 
 
-def _spread(crossings: list[_Crossing]) -> float:
+def _spread(forces: list[tuple[Array, Array]]) -> float:
     """Estimate how long impacts last: standard deviation in time [samples] of the force, one for all.
 
     Each impact alone is mostly noise. An impulse between two samples is split among both, which by itself has the
     variance f (1 - f) of the fraction f; a force of some duration adds its own. The fraction's part, averaged over a
     Gaussian force, is a Fourier series.
     """
-    if not crossings:
-        return 0.0
-    centroids = np.array([crossing.share @ crossing.sample for crossing in crossings])
-    variances = np.array([crossing.share @ crossing.sample**2 for crossing in crossings]) - centroids**2
-    phase = centroids - np.array([crossing.sample[0] for crossing in crossings])  # of the centroid after a sample
+    centroids = np.array([share @ sample for sample, share in forces])
+    variances = np.array([share @ sample**2 for sample, share in forces]) - centroids**2
+    phase = centroids - np.array([sample[0] for sample, _ in forces])  # of the centroid after a sample
     sigma, n = np.linspace(0.0, 1.5, 151)[:, None, None], np.arange(1, 8)
     waves = np.cos(2 * np.pi * n * phase[:, None]) / (np.pi * n) ** 2
     split = 1.0 / 6.0 - (waves * np.exp(-2.0 * (np.pi * n * sigma) ** 2)).sum(axis=2)
@@ -162,12 +168,27 @@ def _spread(crossings: list[_Crossing]) -> float:
     return float(sigma[np.argmin(np.abs(excess)), 0, 0])
 
 
-def fit_flight(toss: Toss, first: int, last: int, origin: float, rate: float) -> Flight:
-    """Least-squares flight through samples ``first`` to ``last``, its state at sample ``origin``."""
-    index = np.arange(first, last + 1)
-    t = (index - origin) / rate
-    rows = np.stack([np.ones_like(t), t], axis=1)
-    line = np.linalg.lstsq(rows, toss.p[index] + np.outer(0.5 * GRAVITY * t**2, [0.0, 0.0, 1.0]), rcond=None)[0]
-    reference = toss.attitude[int(index[len(index) // 2])]
-    turning = np.linalg.lstsq(rows, (toss.attitude[index] * reference.inv()).as_rotvec(), rcond=None)[0]
-    return Flight(line[0], line[1], turning[1], turning[0], reference)
+def fit_flights(p: Array, attitude: Rotation, spans: Indices, origins: Array, rate: float) -> Flights:
+    """Least-squares flights, those with samples alike together.
+
+    Args:
+        p: positions (N, 3) [m].
+        attitude: N rotations.
+        spans: first and last sample (f, 2) of each flight.
+        origins: samples (f,) of the reference times; they may lie between two.
+        rate: samples per second.
+    """
+    states = np.zeros((len(spans), 2, 6))
+    middle = spans[:, 0] + (spans[:, 1] - spans[:, 0] + 1) // 2
+    kinds = np.column_stack([spans[:, 0] - origins, spans[:, 1] - origins])
+    for kind in np.unique(kinds, axis=0):
+        at = np.flatnonzero((kinds == kind).all(axis=1))
+        count = int(kind[1] - kind[0]) + 1
+        index, t = spans[at, :1] + np.arange(count), (kind[0] + np.arange(count)) / rate
+        fallen = p[index] + np.outer(0.5 * GRAVITY * t**2, [0.0, 0.0, 1.0])
+        turned = (attitude[index.ravel()] * attitude[np.repeat(middle[at], count)].inv()).as_rotvec()
+        values = np.concatenate([fallen, turned.reshape(-1, count, 3)], axis=-1).swapaxes(0, 1)  # (count, m, 6)
+        rows = np.stack([np.ones_like(t), t], axis=1)
+        solved = np.linalg.lstsq(rows, values.reshape(count, -1), rcond=None)[0]
+        states[at] = solved.reshape(2, -1, 6).swapaxes(0, 1)
+    return Flights(states[:, 0, :3], states[:, 1, :3], states[:, 1, 3:], states[:, 0, 3:], attitude[middle])

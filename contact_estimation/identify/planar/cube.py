@@ -190,7 +190,7 @@ def identify_cube(fitted: FittedCube, seed: int = 0, resamples: int = 200) -> Cu
         centre=tuple(map(float, model.centre)),
         centre_interval=tuple(_interval([float(drawn.centre[i]) for drawn in models]) for i in range(3)),
         corner_depth=corner_depth(model.lengths),
-        compression=model.compression,
+        compression=float(model.compression),
         friction=float(np.median(friction[slides])),
         friction_interval=_interval(frictions),
         restitution=float(np.median(-impacts.slip_after[:, 2] / impacts.slip_before[:, 2])),

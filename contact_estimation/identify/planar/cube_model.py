@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.arrays import Array, cross
 from contact_estimation.identify.planar.corner_impacts import CornerImpacts
 from contact_estimation.identify.planar.cube_shape import LENGTHS, cheapest_sequence, cube_turns, norms
 
@@ -25,33 +25,35 @@ _CHANGE = 3.0  # cost of axes being named anew
 
 @dataclass(frozen=True)
 class CubeModel:
-    """A cube with its centre of mass and its blunt corners."""
+    """A cube with its centre of mass and its blunt corners; leading axes (...) hold several at once."""
 
     side: float  # [m]
-    ratio: Array  # m/I about the centre of mass (1 or 3: along the axes of ``centre``) [1/m^2]
-    centre: Array  # centre of mass (3,) [m, from the middle]
-    lengths: Array  # of the shape (3,) [m], see :mod:`cube_shape`
-    compression: float = 0.0  # depth per speed of touch [s]
+    ratio: Array  # m/I about the centre of mass (..., 1 or 3: along the axes of ``centre``) [1/m^2]
+    centre: Array  # centre of mass (..., 3) [m, from the middle]
+    lengths: Array  # of the shape (..., 3) [m], see :mod:`cube_shape`
+    compression: float | Array = 0.0  # depth per speed of touch (...) [s]
 
     def vector(self) -> Array:
         """Unknowns as one vector: logarithm of m/I, centre, lengths, compression."""
         return np.concatenate([np.log(self.ratio), self.centre, self.lengths, [self.compression]])
 
-    def moved(self, vector: Array) -> CubeModel:
-        """Return the same cube with the unknowns ``vector``."""
-        ratio, centre, lengths, compression = np.split(vector, np.cumsum([len(self.ratio), 3, LENGTHS]))
-        return replace(self, ratio=np.exp(ratio), centre=centre, lengths=lengths, compression=float(compression[0]))
+    def moved(self, vectors: Array) -> CubeModel:
+        """Return the same cube with the unknowns ``vectors`` (..., u)."""
+        ratios = self.ratio.shape[-1]
+        ratio, centre, lengths = vectors[..., :ratios], vectors[..., ratios : ratios + 3], vectors[..., ratios + 3 : -1]
+        compression = vectors[..., -1] if vectors.ndim > 1 else float(vectors[-1])
+        return replace(self, ratio=np.exp(ratio), centre=centre, lengths=lengths, compression=compression)
 
 
 class Residuals:
-    """What a model leaves of impacts.
+    """What models leave of impacts.
 
     All are in metres, so that they can be weighed against each other: of rotations the change of lever that would
-    explain them, of heights as they are.
+    explain them, of heights as they are. Several models have leading axes (...).
 
     Args:
         impacts: the n impacts.
-        turns: names of the axes of each impact's toss (n, 3, 3), model to body axes.
+        turns: names of the axes of each impact's toss (..., n, 3, 3), model to body axes.
         side: of the cube [m].
     """
 
@@ -60,36 +62,40 @@ class Residuals:
         self.heights, points = norms(-impacts.attitude[:, 2], 0.5 * side)
         self.points = impacts.attitude @ points
         self.centre = np.einsum("nij,nj->ni", impacts.attitude, impacts.centre)
+        self._jumps = np.linalg.norm(impacts.dv, axis=1, keepdims=True)  # (n, 1) [m/s]
+        self._touch = np.maximum(-impacts.slip_before[:, 2], 0.0)  # speed of touch (n,) [m/s]
 
     def turning(self, model: CubeModel) -> tuple[Array, Array]:
-        """Levers from the centre of mass (n, 3) [m] and its jumps of velocity (n, 3) [m/s], world axes."""
-        centre = self.axes @ model.centre
-        dv = self.impacts.dv + np.cross(self.impacts.dw, centre - self.centre)
-        return self.points @ np.concatenate([[1.0], model.lengths]) - centre, dv
+        """Levers from the centre of mass (..., n, 3) [m] and its jumps of velocity (..., n, 3) [m/s], world axes."""
+        centre = (self.axes @ model.centre[..., None, :, None])[..., 0]
+        dv = self.impacts.dv + cross(self.impacts.dw, centre - self.centre)
+        return (self.points @ _with_one(model.lengths)[..., None, :, None])[..., 0] - centre, dv
 
     def rotation(self, model: CubeModel) -> Array:
-        """Dw - m/I r x dv (n, 3) [rad/s]."""
-        moment = np.cross(*self.turning(model))
-        if len(model.ratio) == 1:
-            return self.impacts.dw - model.ratio * moment
-        inside = np.einsum("nji,nj->ni", self.axes, moment)
-        return np.asarray(self.impacts.dw - np.einsum("nij,nj->ni", self.axes, model.ratio * inside))
+        """Dw - m/I r x dv (..., n, 3) [rad/s]."""
+        moment, ratio = cross(*self.turning(model)), model.ratio[..., None, :]
+        if model.ratio.shape[-1] == 1:
+            return np.asarray(self.impacts.dw - ratio * moment)
+        inside = np.einsum("...nji,...nj->...ni", self.axes, moment)
+        return np.asarray(self.impacts.dw - np.einsum("...nij,...nj->...ni", self.axes, ratio * inside))
 
     def levers(self, model: CubeModel) -> Array:
-        """Return the same as lengths (n, 3) [m]."""
-        size = np.mean(model.ratio) * np.linalg.norm(self.impacts.dv, axis=1, keepdims=True)
-        return np.asarray(self.rotation(model) / size)
+        """Return the same as lengths (..., n, 3) [m]."""
+        return np.asarray(self.rotation(model) / (np.mean(model.ratio, axis=-1)[..., None, None] * self._jumps))
 
     def height(self, model: CubeModel) -> Array:
-        """Return the recorded height of the middle minus the model's (n,) [m]."""
-        touch = np.maximum(-self.impacts.slip_before[:, 2], 0.0)
-        return np.asarray(
-            self.impacts.height - self.heights @ np.concatenate([[1.0], model.lengths]) + model.compression * touch
-        )
+        """Return the recorded height of the middle minus the model's (..., n) [m]."""
+        support = (self.heights @ _with_one(model.lengths)[..., None])[..., 0]
+        return np.asarray(self.impacts.height - support + np.asarray(model.compression)[..., None] * self._touch)
 
     def stacked(self, model: CubeModel) -> Array:
-        """Levers and height (n, 4) [m]."""
-        return np.column_stack([self.levers(model), self.height(model)])
+        """Levers and height (..., n, 4) [m]."""
+        return np.concatenate([self.levers(model), self.height(model)[..., None]], axis=-1)
+
+
+def _with_one(lengths: Array) -> Array:
+    """Return the weights (..., 4) of the norms: 1 of the sharp cube, then ``lengths`` (..., 3)."""
+    return np.concatenate([np.ones((*lengths.shape[:-1], 1)), lengths], axis=-1)
 
 
 def fit(residuals: Residuals, model: CubeModel, rounds: int = 25, hold_ratio: bool = False) -> CubeModel:
@@ -116,11 +122,9 @@ def fit(residuals: Residuals, model: CubeModel, rounds: int = 25, hold_ratio: bo
         # A vector of three noisy components has a median length of about 1.5 of their scale.
         scales[0] = max(scales[0] / 1.5, least)
         weight = np.column_stack([*[_weights(lever, scales[0])] * 3, _weights(height, scales[1])])
-        columns = [
-            (residuals.stacked(model.moved(x + step)) - now) * weight / width
-            for width, step in zip(widths[free], np.diag(widths)[free])
-        ]
-        rows = np.stack(columns, axis=-1).reshape(-1, len(free))
+        moved = residuals.stacked(model.moved(x + np.diag(widths)[free]))  # (free, n, 4)
+        columns = (moved - now) * weight / widths[free, None, None]
+        rows = np.moveaxis(columns, 0, -1).reshape(-1, len(free))
         step = np.linalg.lstsq(rows, -(now * weight).ravel(), rcond=1e-8)[0]
         x[free] += np.clip(step, -limits[free], limits[free])
         if np.all(np.abs(step) < 0.1 * widths[free]):
@@ -134,10 +138,9 @@ def _weights(size: Array, scale: float) -> Array:
 
 def name_axes(impacts: CornerImpacts, model: CubeModel, tosses: int) -> tuple[Array, float]:
     """How the axes of every toss are named: turns (tosses, 3, 3), model to body axes, and what they cost."""
-    turns, costs = cube_turns(), []
-    for turn in turns:
-        left = Residuals(impacts, np.broadcast_to(turn, (len(impacts), 3, 3)), model.side).levers(model)
-        size = np.minimum(np.linalg.norm(left, axis=1) / (_NAMING * model.side), _WORST)
-        costs.append(np.bincount(impacts.toss, size, tosses))
+    turns = cube_turns()
+    left = Residuals(impacts, turns[:, None], model.side).levers(model)  # (24, n, 3)
+    size = np.minimum(np.linalg.norm(left, axis=2) / (_NAMING * model.side), _WORST)
+    costs = [np.bincount(impacts.toss, each, tosses) for each in size]
     names, cost = cheapest_sequence(np.array(costs).T, _CHANGE)
     return turns[names], cost

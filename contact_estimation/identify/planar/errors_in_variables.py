@@ -31,7 +31,8 @@ from contact_estimation.identify.planar.window import (
 )
 from contact_estimation.identify.verdict import Finding, Verdict, chi_square, conclude, lag_correlation, outliers
 
-Model = Callable[[int, Array, Array, Array], Step]  # step k at its states q^k, v^k, v^{k+1}
+#: Steps k (...) at their states q^k, v^k, v^{k+1} (..., n); the result has the same leading axes.
+Model = Callable[[int | Indices, Array, Array, Array], Step]
 
 _ITERATIONS, _CONVERGED = 40, 1e-4  # steps at most; largest step [standard deviations of the states] that ends
 _LEAVE = 4  # the most negative quarter of the negative impulses leaves per step: others may change sign when it has
@@ -141,33 +142,32 @@ class _Window:
     def linearise(self, x: Array, theta: Array, impulses: Array) -> _System:
         """Return constraints and their derivatives: n of dynamics and n of kinematics per step."""
         (q, v), n, steps = self.states(x), self.n, self.samples - 1
-        free = [i for i in range(len(theta)) if i not in self.known]
-        rows, columns, entries = [], [], []
-        value = np.empty((steps, 2, n))
+        free, k = [i for i in range(len(theta)) if i not in self.known], np.arange(steps)[:, None]
+        z = np.hstack([q[:-1], v[:-1], v[1:]])[:, None] + np.vstack([np.zeros(3 * n), _DIFFERENCE * np.eye(3 * n)])
+        moved = self.model(k, z[..., :n], z[..., n : 2 * n], z[..., 2 * n :])  # here, then along each state
+        momentum, here = self._momentum(moved, theta, impulses), moved.at((slice(None), 0))
+        value = np.stack([momentum[:, 0], q[1:] - q[:-1] - self.h * v[1:]], axis=1)  # (steps, 2, n)
+        rows: list[Array] = []
+        columns: list[Array] = []
+        entries: list[Array] = []
 
-        def put(k: int, which: int, where: Indices, block: Array) -> None:
-            row = (2 * k + which) * n + np.arange(n)
-            rows.append(np.repeat(row, len(where)))
-            columns.append(np.tile(where, n))
-            entries.append(block.ravel())
+        def put(first: Indices, where: Indices, block: Array) -> None:
+            """Put blocks (b, n, m) into rows from ``first`` (b,) on and columns ``where`` (b, m)."""
+            row = first[:, None, None] + np.arange(n)[:, None]
+            for found, part in ((rows, row), (columns, where[:, None]), (entries, block)):
+                found.append(np.broadcast_to(part, block.shape).ravel())
 
-        half, parameters = self.samples * n, 2 * self.samples * n
-        own: list[list[int]] = [[] for _ in range(steps)]
-        for j, edge in enumerate(self.edges):
-            own[edge.step].append(j)
-        for k in range(steps):
-            z = np.concatenate([q[k], v[k], v[k + 1]])
-            value[k, 0] = self._momentum(k, z, theta, impulses, own[k])
-            moved = [self._momentum(k, z + d, theta, impulses, own[k]) for d in _DIFFERENCE * np.eye(3 * n)]
-            here = self.model(k, *z.reshape(3, n))
-            at = np.concatenate([k * n + np.arange(n), half + k * n + np.arange(2 * n)])
-            put(k, 0, at, (np.array(moved) - value[k, 0]).T / _DIFFERENCE)
-            put(k, 0, parameters + np.arange(len(free)), here.y[:, free])
-            forces = np.array([self.edges[j].force_at(here) for j in own[k]]).reshape(-1, n)
-            put(k, 0, parameters + len(free) + np.array(own[k], int), -forces.T)
-            value[k, 1] = q[k + 1] - q[k] - self.h * v[k + 1]
-            at = np.concatenate([k * n + np.arange(2 * n), half + (k + 1) * n + np.arange(n)])
-            put(k, 1, at, np.hstack([-np.eye(n), np.eye(n), -self.h * np.eye(n)]))
+        half, parameters, first = self.samples * n, 2 * self.samples * n, 2 * n * k[:, 0]
+        at = np.hstack([k * n + np.arange(n), half + k * n + np.arange(2 * n)])
+        put(first, at, ((momentum[:, 1:] - momentum[:, :1]) / _DIFFERENCE).swapaxes(1, 2))
+        put(first, parameters + np.tile(np.arange(len(free)), (steps, 1)), here.y[:, :, free])
+        if self.edges:
+            forces = np.array([edge.force_at(here.at(edge.step)) for edge in self.edges])
+            edge_columns = parameters + len(free) + np.arange(len(self.edges))
+            put(first[[edge.step for edge in self.edges]], edge_columns[:, None], -forces[..., None])
+        at = np.hstack([k * n + np.arange(2 * n), half + (k + 1) * n + np.arange(n)])
+        kinematics = np.hstack([-np.eye(n), np.eye(n), -self.h * np.eye(n)])
+        put(first + n, at, np.broadcast_to(kinematics, (steps, n, 3 * n)))
         scale = np.concatenate([np.maximum(np.abs(theta[free]), 1e-6), np.full(len(self.edges), _IMPULSE)])
         parts = (np.concatenate(part) for part in (entries, rows, columns))
         data, row, column = parts
@@ -177,11 +177,12 @@ class _Window:
         norm = np.sqrt(np.asarray(jacobian.multiply(jacobian).sum(axis=1)).ravel())
         return _System(scipy.sparse.diags(1.0 / norm) @ jacobian, value.ravel() / norm, scale)
 
-    def _momentum(self, k: int, z: Array, theta: Array, impulses: Array, own: list[int]) -> Array:
-        """Return Y theta - h f - J^T c (n,) of step k at z = (q^k, v^k, v^{k+1})."""
-        step = self.model(k, *z.reshape(3, self.n))
-        push = sum((impulses[j] * self.edges[j].force_at(step) for j in own), np.zeros(self.n))
-        return np.asarray(step.y @ theta - step.known - push)
+    def _momentum(self, steps: Step, theta: Array, impulses: Array) -> Array:
+        """Return Y theta - h f - J^T c (steps, ..., n)."""
+        push = np.zeros(steps.y.shape[:-1])
+        for edge, impulse in zip(self.edges, impulses):
+            push[edge.step] += impulse * edge.force_at(steps.at(edge.step))
+        return np.asarray(steps.y @ theta - steps.known - push)
 
     def newton(self, system: _System, residual: Array) -> tuple[Array, Array, Array]:
         """Return steps of the states [standard deviations], of theta (r,) and of the impulses (e,)."""

@@ -29,6 +29,7 @@ _SPLIT = 1.0  # [samples] how far from the middle two impacts that look like one
 _ITERATIONS = 30  # Gauss-Newton steps for the times of the impacts
 _SMALLEST_STEP = 0.05  # [samples] a smaller step of the times is not tried
 _BETTER = 1e-3  # a chi-square must fall by this much for another step
+_SINGULAR = 1e-9  # of the largest pivot: a smaller one may be rounding
 _NONE: Array = np.zeros(0)
 
 
@@ -112,6 +113,12 @@ class FlightFit:
         """Covariance of [start and jumps by axis, times] (6 + 4 J, 6 + 4 J)."""
         return np.asarray(np.linalg.pinv(self.rows.T @ self.rows, hermitian=True))
 
+    @cached_property
+    def time_step(self) -> Array:
+        """Gauss-Newton correction (J,) [s] of the times."""
+        correction = self.covariance @ (self.rows.T @ self.residual[np.isfinite(self.residual)])
+        return np.asarray(np.nan_to_num(correction[len(correction) - len(self.times) :]))
+
     @property
     def degrees(self) -> int:
         """Numbers used less parameters."""
@@ -171,55 +178,88 @@ def fit_flights(recording: Recording, noise: Noise, times: Array) -> FlightFit:
 
     No time moves by more than a sample at once; a step that does not help is halved.
     """
-    times = np.sort(np.asarray(times, float))
-    best, reach = _linear_fit(recording, noise, times), recording.interval
-    direction = _time_step(best)
-    for _ in range(_ITERATIONS if len(times) else 0):
-        moved = np.sort(np.clip(best.times + np.clip(direction, -reach, reach), recording.t[0], recording.t[-1]))
-        trial = _linear_fit(recording, noise, moved)
-        if trial.chi_square <= best.chi_square - _BETTER:
-            best, reach, direction = trial, recording.interval, _time_step(trial)
-        elif reach < _SMALLEST_STEP * recording.interval or trial.chi_square <= best.chi_square:
+    best, reach = _linear_fit(recording, noise, np.sort(np.asarray(times, float))), recording.interval
+    tried, chi_square = best.times, best.chi_square
+    for _ in range(_ITERATIONS if len(best.times) else 0):
+        step = np.clip(best.time_step, -reach, reach)
+        moved, trial = np.sort(np.clip(best.times + step, recording.t[0], recording.t[-1])), None
+        if reach == recording.interval:  # most whole steps help
+            trial = _linear_fit(recording, noise, moved)
+            tried, chi_square = moved, trial.chi_square
+        elif not np.array_equal(moved, tried):  # halving leaves a step that is within reach as it is
+            tried, chi_square = moved, _chi_square(recording, noise, moved)
+        if chi_square <= best.chi_square - _BETTER:
+            best, reach = trial or _linear_fit(recording, noise, moved), recording.interval
+        elif reach < _SMALLEST_STEP * recording.interval or chi_square <= best.chi_square:
             break
         else:
             reach *= 0.5
     return best
 
 
-def _time_step(fit: FlightFit) -> Array:
-    """Gauss-Newton correction (J,) [s] of the times of the impacts."""
-    residual = fit.residual[np.isfinite(fit.residual)]
-    correction = fit.covariance @ (fit.rows.T @ residual)
-    return np.asarray(np.nan_to_num(correction[len(correction) - len(fit.times) :]))
+def _chi_square(recording: Recording, noise: Noise, times: Array) -> float:
+    """Chi-square of :func:`_linear_fit` alone.
+
+    The axes share their columns; only the noise differs. One QR of the columns beside the values serves all three.
+    """
+    lag, values, width = recording.t[:, None] - times, recording.channels, 2 + len(times)
+    columns = np.ones((len(lag), width + 3))  # 1, t, ramps, values
+    columns[:, 1], columns[:, 2:width], columns[:, width:] = recording.t, np.maximum(lag, 0.0), values[:, :3]
+    parts = [np.linalg.qr(columns, mode="r") / noise.sigma[:3, None, None]]
+    if recording.v is not None:
+        used = _away_from(recording, times)
+        columns = np.zeros((np.count_nonzero(used), width + 3))
+        columns[:, 1], columns[:, 2:width], columns[:, width:] = 1.0, lag[used] > recording.delay, values[used, 3:]
+        parts.append(np.linalg.qr(columns, mode="r") / noise.sigma[3:, None, None])
+    triangles = np.concatenate(parts, axis=1)  # (3, rows, width + 3)
+    own = np.stack([triangles[axis, :, [*range(width), width + axis]].T for axis in range(3)])  # one value per axis
+    factors = np.linalg.qr(own, mode="r")
+    pivots = np.abs(np.diagonal(factors, axis1=1, axis2=2))[:, :width]
+    if (pivots.min(axis=1) > _SINGULAR * pivots.max(axis=1)).all():
+        return float(np.sum(np.square(factors)[:, width, width]))
+    return _linear_fit(recording, noise, times).chi_square
+
+
+def _away_from(recording: Recording, times: Array) -> Flags:
+    """Return the samples (N,) whose velocities are used: neither next to an impact nor within one."""
+    t, late = recording.t, recording.delay
+    used: Flags = np.asarray((np.abs(t[:, None] - times - late) >= recording.impact_duration).all(axis=1))
+    after = np.searchsorted(t, times + late)
+    used[np.maximum(after - 1, 0)] = used[np.minimum(after, len(t) - 1)] = False
+    return used
 
 
 def _linear_fit(recording: Recording, noise: Noise, times: Array) -> FlightFit:
     """Path with impacts at exactly ``times``."""
-    t, values = recording.t, recording.channels
+    t, values, sigma = recording.t, recording.channels, noise.sigma
     lag = t[:, None] - times
     past = (lag > 0.0).astype(float)
     q_basis = np.column_stack([np.ones(len(t)), t, np.maximum(lag, 0.0)])  # (N, 2 + J)
     v_basis = np.column_stack([np.zeros(len(t)), np.ones(len(t)), lag > recording.delay])
     used = np.ones(values.shape, bool)
-    for time in times if recording.v is not None else ():
-        k = int(np.searchsorted(t, time + recording.delay))
-        used[max(k - 1, 0) : k + 1, 3:] = False
-        used[np.abs(t - time - recording.delay) < recording.impact_duration, 3:] = False
+    rates = _away_from(recording, times) if recording.v is not None else used[:, 0]
+    used[:, 3:] = rates[:, None]
+    used_basis, used_values = v_basis[rates], values[rates, 3:]
     count, width = len(times), 2 + len(times)
-    rows, residual = np.zeros((*values.shape, 3 * width + count)), np.full(values.shape, np.nan)
+    rows, residual = np.zeros((*values.shape, 3 * width + count)), np.zeros(values.shape)
     coefficients = np.zeros((3, width))
     for axis in range(3):
-        parts = [(axis, q_basis), (axis + 3, v_basis)][: 1 if recording.v is None else 2]
-        stacked = np.vstack([basis[used[:, c]] / noise.sigma[c] for c, basis in parts])
-        target = np.concatenate([values[used[:, c], c] / noise.sigma[c] for c, _ in parts])
+        parts = [(axis, q_basis)]
+        stacked, target = q_basis / sigma[axis], values[:, axis] / sigma[axis]
+        if recording.v is not None:
+            parts.append((axis + 3, v_basis))
+            stacked = np.vstack([stacked, used_basis / sigma[axis + 3]])
+            target = np.concatenate([target, used_values[:, axis] / sigma[axis + 3]])
         coefficients[axis] = np.linalg.lstsq(stacked, target, rcond=None)[0]
         for c, basis in parts:
-            residual[:, c] = (values[:, c] - basis @ coefficients[axis]) / noise.sigma[c]
-            rows[:, c, axis * width : (axis + 1) * width] = basis / noise.sigma[c]
-        rows[:, axis, 3 * width :] = -past * coefficients[axis, 2:] / noise.sigma[axis]
+            residual[:, c] = (values[:, c] - basis @ coefficients[axis]) / sigma[c]
+            rows[:, c, axis * width : (axis + 1) * width] = basis / sigma[c]
+        rows[:, axis, 3 * width :] = -past * coefficients[axis, 2:] / sigma[axis]
+    chi_square = float(np.sum(np.where(used, residual, 0.0) ** 2))
     residual[~used] = np.nan
-    chi_square = float(np.nansum(residual**2))
-    return FlightFit(coefficients[:, :2].T, coefficients[:, 2:].T, times, residual, rows[used], chi_square)
+    every = rows.reshape(used.size, -1)
+    jumps = coefficients[:, 2:].T
+    return FlightFit(coefficients[:, :2].T, jumps, times, residual, every[used.ravel()], chi_square)
 
 
 def find_impacts(recording: Recording, noise: Noise, times: Array = _NONE) -> FlightFit:

@@ -33,17 +33,17 @@ class Scan:
 def scan_gyration(impacts: Impacts) -> Scan:
     """Scan the likelihood over the radii of gyration, finely where it is highest."""
     radius, coarse = impacts.shape.radius, gyration_radii(impacts.shape)
-    costs = np.array([impacts.correct(r**-2.0).chi_square for r in coarse])
+    costs = impacts.chi_squares(coarse**-2.0)
     minima, flat = _minima(impacts, coarse, costs), float(np.mean(costs < costs.min() + 3.84))
     best = minima[0, 0] ** -0.5
     step = 1e-3 * best
-    around = [impacts.correct((best + d) ** -2.0).chi_square for d in (-step, step)]
+    around = impacts.chi_squares(np.array([best - step, best + step]) ** -2.0)
     curvature = max((around[0] + around[1] - 2.0 * minima[0, 1]) / step**2, 1e-12)
     reach = min(6.0 * np.sqrt(2.0 / curvature), radius)
     fine = best + reach * np.linspace(-1.0, 1.0, _FINE)
     fine = fine[(fine > coarse[0]) & (fine < radius)]
     radii = np.concatenate([coarse, fine])
-    costs = np.concatenate([costs, [impacts.correct(r**-2.0).chi_square for r in fine]])
+    costs = np.concatenate([costs, impacts.chi_squares(fine**-2.0)])
     order = np.argsort(radii)
     return _posterior(radii[order], costs[order], minima, flat)
 
@@ -51,20 +51,16 @@ def scan_gyration(impacts: Impacts) -> Scan:
 def _minima(impacts: Impacts, radii: Array, costs: Array) -> Array:
     """Local optima (n, 2) of m/I and chi-square, best first."""
     padded = np.concatenate([[np.inf], costs, [np.inf]])
-    at = np.flatnonzero((costs <= padded[:-2]) & (costs <= padded[2:]))
-    found = []
+    at = radii[(costs <= padded[:-2]) & (costs <= padded[2:])]
     spacing = radii[1] - radii[0]
-    for i in at:
-        low, high = max(radii[i] - spacing, radii[0]), min(radii[i] + spacing, radii[-1])
-        for _ in range(24):
-            a, b = low + 0.382 * (high - low), low + 0.618 * (high - low)
-            if impacts.correct(a**-2.0).chi_square < impacts.correct(b**-2.0).chi_square:
-                high = b
-            else:
-                low = a
-        ratio = (0.5 * (low + high)) ** -2.0
-        found.append([ratio, impacts.correct(ratio).chi_square])
-    return np.array(sorted(found, key=lambda row: row[1]))
+    low, high = np.maximum(at - spacing, radii[0]), np.minimum(at + spacing, radii[-1])  # one per optimum
+    for _ in range(24):
+        a, b = low + 0.382 * (high - low), low + 0.618 * (high - low)
+        at_a, at_b = impacts.chi_squares(np.concatenate([a, b]) ** -2.0).reshape(2, -1)
+        low, high = np.where(at_a < at_b, low, a), np.where(at_a < at_b, b, high)
+    ratios = (0.5 * (low + high)) ** -2.0
+    found = np.column_stack([ratios, impacts.chi_squares(ratios)])
+    return found[np.argsort(found[:, 1], kind="stable")]
 
 
 def _posterior(radii: Array, costs: Array, minima: Array, flat: float) -> Scan:

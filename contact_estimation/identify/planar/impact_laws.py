@@ -81,19 +81,19 @@ class SlipPath:
         return np.stack([self._first * first + self._then * (normal - first), normal], axis=1)
 
 
-def newton(space: ContactSpace, restitution: float | Array, friction: float) -> Array:
+def newton(space: ContactSpace, restitution: float | Array, friction: float | Array) -> Array:
     """Return the impulses per unit mass (n, 2), (tangential, normal), by Newton's law on Routh's path."""
     path = SlipPath(space, friction)
     return path.impulses(path.reaching((1.0 + restitution) * space.closing))
 
 
-def poisson(space: ContactSpace, restitution: float | Array, friction: float) -> Array:
+def poisson(space: ContactSpace, restitution: float | Array, friction: float | Array) -> Array:
     """Return them by Poisson's law."""
     path = SlipPath(space, friction)
     return path.impulses((1.0 + restitution) * path.reaching(space.closing))
 
 
-def energetic(space: ContactSpace, restitution: float | Array, friction: float) -> Array:
+def energetic(space: ContactSpace, restitution: float | Array, friction: float | Array) -> Array:
     """Return them by Stronge's law: work of the normal impulse, a parabola in each part of the path."""
     path = SlipPath(space, friction)
     first, then = path.rates
@@ -108,7 +108,7 @@ def energetic(space: ContactSpace, restitution: float | Array, friction: float) 
     return path.impulses(end + more)
 
 
-def complementary_newton(space: ContactSpace, restitution: float | Array, friction: float) -> Array:
+def complementary_newton(space: ContactSpace, restitution: float | Array, friction: float | Array) -> Array:
     """Return them by eq. 8 for one contact in closed form (eq. 20, 24): sticking, or the edge of the cone."""
     a_tt, a_nn, a_nt = space.a_tt, space.a_nn, space.a_nt
     want_n, want_t = (1.0 + restitution) * space.closing, -space.along
@@ -120,7 +120,7 @@ def complementary_newton(space: ContactSpace, restitution: float | Array, fricti
     return np.stack([np.where(sticks, stick_t, edge * slide_n), np.where(sticks, stick_n, slide_n)], axis=1)
 
 
-def complementary_poisson(space: ContactSpace, restitution: float | Array, friction: float) -> Array:
+def complementary_poisson(space: ContactSpace, restitution: float | Array, friction: float | Array) -> Array:
     """Return them by Poisson's law in two complementarity problems; the second returns e times the normal impulse."""
     before = complementary_newton(space, 0.0, friction)
     returned = restitution * before[:, 1]
@@ -134,7 +134,10 @@ def complementary_poisson(space: ContactSpace, restitution: float | Array, frict
     return before + np.where(pulled[:, None], complementary_newton(held, 0.0, friction), rest)
 
 
-LAWS: dict[str, Callable[[ContactSpace, float | Array, float], Array]] = {
+#: Impulses (n, 2) of n impacts with restitution and friction, each one or (n,).
+Law = Callable[[ContactSpace, float | Array, float | Array], Array]
+
+LAWS: dict[str, Law] = {
     "newton": newton,
     "poisson": poisson,
     "energetic": energetic,
@@ -153,13 +156,22 @@ class LawScore(NamedTuple):
     error_p90_pct: float  # its 90th percentile
 
 
+def deviations(law: Law, space: ContactSpace, restitution: float | Array, frictions: Array, measured: Array) -> Array:
+    """Return the summed absolute deviations (m,) of a law from impulses (n, 2), for each of the ``frictions`` (m,)."""
+    count, many = len(measured), len(frictions)
+    every = space.take(np.tile(np.arange(count), many))
+    each = np.tile(np.broadcast_to(restitution, count), many)
+    off = np.abs(law(every, each, np.repeat(frictions, count)).reshape(many, count, 2) - measured)
+    return np.asarray(off.reshape(many, -1).sum(axis=1))
+
+
 def fit_law(law: str, space: ContactSpace, measured: Array) -> tuple[float, float]:
     """Return restitution and friction with the least absolute deviation from impulses (n, 2) per unit mass."""
     predict = LAWS[law]
     centre, width = np.array([0.5, 0.75]), np.array([0.5, 0.75])
     for count in (21, 11, 11):  # many minima: a grid, then finer ones around its best
         axes = [np.linspace(max(c - w, 0.0), c + w, count) for c, w in zip(centre, width)]
-        costs = [[np.abs(predict(space, e, mu) - measured).sum() for mu in axes[1]] for e in axes[0]]
+        costs = [deviations(predict, space, e, axes[1], measured) for e in axes[0]]
         best = np.unravel_index(int(np.argmin(costs)), (count, count))
         centre = np.array([axis[k] for axis, k in zip(axes, best)])
         width = np.array([axis[1] - axis[0] for axis in axes])

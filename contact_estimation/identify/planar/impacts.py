@@ -23,7 +23,12 @@ from numpy.typing import ArrayLike
 
 from contact_estimation.exceptions import IdentificationError, RecordingError
 from contact_estimation.identify.arrays import Array, Indices
-from contact_estimation.identify.planar.impact_laws import ContactSpace, complementary_newton, predict_unseen
+from contact_estimation.identify.planar.impact_laws import (
+    ContactSpace,
+    complementary_newton,
+    deviations,
+    predict_unseen,
+)
 from contact_estimation.identify.verdict import Finding, Verdict, conclude
 from contact_estimation.io.npz import read_arrays
 
@@ -224,8 +229,8 @@ def fit_model(impacts: Impacts) -> ImpactModel:
     measured, grid = impacts.jump[:, :2], np.linspace(0.0, 1.5, 61)
     space = impacts.contact_space(m_over_i, signs)
     for _ in range(3):  # the deviation has many minima: a grid, then two finer ones around its best
-        deviations = [np.abs(complementary_newton(space, varying, f) - measured).sum() for f in grid]
-        best, width = grid[int(np.argmin(deviations))], grid[1] - grid[0]
+        off = deviations(complementary_newton, space, varying, grid, measured)
+        best, width = grid[int(np.argmin(off))], grid[1] - grid[0]
         grid = np.linspace(max(best - width, 0.0), best + width, 11)
     return ImpactModel(m_over_i, restitution, float(best), signs, rebound)
 

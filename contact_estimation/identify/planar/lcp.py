@@ -86,6 +86,8 @@ def _lexicographic_minimum(table: Array, candidates: Indices, entering: int, bas
     n = len(basis)
     ratios = table[candidates, -1] / table[candidates, entering]
     tied = candidates[ratios <= ratios.min() + _TIE]
+    if len(tied) == 1:
+        return int(tied[0])
     at_cover = tied[basis[tied] == 2 * n]
     if at_cover.size:
         return int(at_cover[0])

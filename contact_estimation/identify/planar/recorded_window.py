@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_estimation.exceptions import RecordingError
-from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.arrays import Array, Indices
 from contact_estimation.identify.planar.errors_in_variables import StateNoise, judge, smooth_window
 from contact_estimation.identify.planar.shapes import Shape
 from contact_estimation.identify.planar.stepping import gravity
@@ -58,7 +58,7 @@ def identify_recorded_window(
         raise RecordingError(f"force has shape {external.shape}, expected ({len(t) - 1}, 3) or ({len(t)}, 3)")
     forces, fall = np.zeros((len(t) - 1, 3)) if external is None else external, gravity()
 
-    def model(k: int, before: Array, rate: Array, after: Array) -> Step:
+    def model(k: int | Indices, before: Array, rate: Array, after: Array) -> Step:
         return body_step(shape, (before, rate, after), h, friction, fall, forces[k])
 
     known = {} if forces.any() else {0: 1.0}

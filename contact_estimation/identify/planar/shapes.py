@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from contact_estimation.exceptions import ConfigError
-from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.arrays import Array, Indices
 
 SMALLEST_GYRATION = 0.25  # smallest radius of gyration sqrt(I/m) searched, of the outline's radius
 
@@ -41,6 +41,9 @@ class Shape(Protocol):
 
     def lever(self, theta: float, contact: int) -> tuple[float, float, float, float]:
         """One offset and its derivative, (r_x, r_y, dr_x/dtheta, dr_y/dtheta), without arrays."""
+
+    def levers_at(self, theta: Array, contacts: Indices) -> tuple[Array, Array, Array, Array]:
+        """Return the same four (..., J) of J ``contacts``, each at its own ``theta`` (..., J) [rad]."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,12 @@ class Polygon:
         """See :class:`Shape`."""
         c, s = math.cos(theta), math.sin(theta)
         x, y = self.corners[contact].tolist()
+        rx, ry = c * x - s * y, s * x + c * y
+        return rx, ry, -ry, rx
+
+    def levers_at(self, theta: Array, contacts: Indices) -> tuple[Array, Array, Array, Array]:
+        """See :class:`Shape`."""
+        c, s, (x, y) = np.cos(theta), np.sin(theta), self.corners[contacts].T
         rx, ry = c * x - s * y, s * x + c * y
         return rx, ry, -ry, rx
 
@@ -138,6 +147,11 @@ class Ellipse:
         depth, first, second = map(float, self._depth(theta))
         return -first, -depth, -second, -first
 
+    def levers_at(self, theta: Array, contacts: Indices) -> tuple[Array, Array, Array, Array]:
+        """See :class:`Shape`."""
+        depth, first, second = self._depth(theta)
+        return -first, -depth, -second, -first
+
 
 def contact_rows(shape: Shape, q: ArrayLike) -> tuple[Array, Array, Array]:
     """Return distance and Jacobian rows of every contact.
@@ -151,8 +165,9 @@ def contact_rows(shape: Shape, q: ArrayLike) -> tuple[Array, Array, Array]:
     """
     q = np.asarray(q, float)
     r = shape.levers(q[..., 2])
-    one, zero = np.ones(r.shape[:-1]), np.zeros(r.shape[:-1])
-    normal, tangent = np.stack([zero, one, r[..., 0]], axis=-1), np.stack([one, zero, -r[..., 1]], axis=-1)
+    normal, tangent = np.zeros((2, *r.shape[:-1], 3))
+    normal[..., 1], normal[..., 2] = 1.0, r[..., 0]
+    tangent[..., 0], tangent[..., 2] = 1.0, -r[..., 1]
     return q[..., 1, None] + r[..., 1], normal, tangent
 
 

@@ -20,6 +20,7 @@ from contact_estimation.identify.planar.lcp import solve_lcp
 from contact_estimation.identify.planar.shapes import Shape, contact_rows
 
 GRAVITY = 9.81  # [m/s^2]
+_STRETCH = 4  # samples of a flight first looked at for the next contact; doubled while there is none
 
 
 class Contacts(NamedTuple):
@@ -154,21 +155,24 @@ def fall(body: FallingBody, q0: ArrayLike, v0: ArrayLike, h: float, steps: int) 
     """
     g, states, k = gravity(body.slope), np.empty((2, steps + 1, 3)), 0
     q, v = np.array(q0, float), np.array(v0, float)
+    seen, stretch = 0, _STRETCH  # samples of the flight from step k that are done, and those looked at next
     while True:
-        ahead = np.arange(steps + 1 - k)[:, None]
+        ahead = np.arange(seen, min(seen + stretch, steps + 1 - k))[:, None]
         flight_q, flight_v = q + h * ahead * v + h * h * g * ahead * (ahead + 1) / 2.0, v + h * ahead * g
-        phi, normal, _ = contact_rows(body.shape, flight_q)
-        free = flight_v + h * g
-        hits = (phi + h * np.einsum("kcn,kn->kc", normal, free) <= 0.0).any(axis=1)
-        hits[-1] = True  # the end
-        last = int(np.argmax(hits))
-        states[0, k : k + last + 1], states[1, k : k + last + 1] = flight_q[: last + 1], flight_v[: last + 1]
-        k += last
+        first, seen = k + seen, seen + len(ahead)
+        states[0, first : k + seen], states[1, first : k + seen] = flight_q, flight_v
+        r, free = body.shape.levers(flight_q[:, 2]), flight_v + h * g
+        phi, closing = flight_q[:, 1, None] + r[..., 1], free[:, 1, None] + r[..., 0] * free[:, 2, None]
+        hits = np.flatnonzero((phi + h * closing <= 0.0).any(axis=1))
+        if not len(hits) and k + seen <= steps:
+            stretch *= 2
+            continue
+        k = first + int(hits[0]) if len(hits) else steps
         if k == steps:
             return states[0], states[1]
-        q, v = flight_q[last], flight_v[last]
+        q, v = states[:, k]
         v, _ = step_velocity(body.mass(q), v, body.force(q, v), body.contacts(q), h, k)
-        q, k = q + h * v, k + 1
+        q, k, seen, stretch = q + h * v, k + 1, 0, _STRETCH
 
 
 def step_velocity(
@@ -182,14 +186,14 @@ def step_velocity(
     if active.size == 0:
         return free, impulses
     rows_n, rows_t = contacts.normal[active], contacts.tangent[active]
-    rows = np.vstack([rows_n, rows_t, -rows_t])  # (3 m, n)
+    rows = np.concatenate([rows_n, rows_t, -rows_t])  # (3 m, n)
     effect = np.linalg.solve(mass, rows.T)
     m = active.size
-    matrix, share = np.zeros((4 * m, 4 * m)), np.vstack([np.eye(m), np.eye(m)])
+    matrix, each = np.zeros((4 * m, 4 * m)), np.arange(m)
     matrix[: 3 * m, : 3 * m] = rows @ effect
-    matrix[m : 3 * m, 3 * m :] = share
-    matrix[3 * m :, :m] = np.diag(contacts.friction[active])
-    matrix[3 * m :, m : 3 * m] = -share.T
+    for side in (m + each, 2 * m + each):
+        matrix[side, 3 * m + each], matrix[3 * m + each, side] = 1.0, -1.0
+    matrix[3 * m + each, each] = contacts.friction[active]
     offset = np.concatenate([rows @ free, np.zeros(m)])
     offset[:m] += _rebound(contacts.phi[active], rows_n @ v, contacts.restitution[active], h)
     solution = solve_lcp(matrix, offset)

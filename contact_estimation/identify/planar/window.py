@@ -25,7 +25,7 @@ from contact_estimation.identify.planar.shapes import Shape, contact_rows
 
 
 class Step(NamedTuple):
-    """One step of eq. 18 with c contacts."""
+    """One step of eq. 18 with c contacts; leading axes hold several."""
 
     y: Array  # regressor (n, r)
     known: Array  # impulse of known forces (n,) = h f_ext
@@ -34,6 +34,10 @@ class Step(NamedTuple):
     gap: Array  # phi^k + h J_n v^k (c,) [m]
     slip: Array  # J_t v^{k+1} (c,) [m/s]
     friction: Array  # Coulomb coefficients (c,)
+
+    def at(self, index: int | tuple[slice, int]) -> Step:
+        """Return the steps ``index`` of the leading axes."""
+        return Step(*(part[index] for part in self))
 
 
 class Slack(NamedTuple):
@@ -68,9 +72,10 @@ class Column(NamedTuple):
     edge: int
 
     def force_at(self, step: Step) -> Array:
-        """Generalised force (n,) of a unit normal impulse."""
+        """Generalised force (..., n) of a unit normal impulse."""
         c = self.contact
-        return np.asarray(step.normal[c] + self.edge * step.friction[c] * step.tangent[c])
+        friction = self.edge * step.friction[..., c, None]
+        return np.asarray(step.normal[..., c, :] + friction * step.tangent[..., c, :])
 
 
 def identify_window(
@@ -187,10 +192,12 @@ def body_steps(
 def body_step(
     shape: Shape, states: tuple[Array, Array, Array], h: float, friction: float, gravity: Array, external: Array
 ) -> Step:
-    """Make one step of :func:`body_steps` from q^k, v^k and v^{k+1} (3,)."""
+    """Make one step of :func:`body_steps` from q^k, v^k and v^{k+1} (..., 3)."""
     (q, v, after), fall = states, h * np.asarray(gravity)
     phi, normal, tangent = contact_rows(shape, q)
     change, before = after - v - fall, v + fall
-    y = np.array([[change[0], 0.0], [change[1], 0.0], [0.0, change[2]]])
-    gap, slip = phi + h * normal @ before, tangent @ after
-    return Step(y, h * external, normal, tangent, gap, slip, np.full(len(phi), friction))
+    y = np.zeros((*change.shape, 2))
+    y[..., :2, 0], y[..., 2, 1] = change[..., :2], change[..., 2]
+    gap, slip = phi + (h * normal @ before[..., None])[..., 0], (tangent @ after[..., None])[..., 0]
+    known = np.broadcast_to(h * external, change.shape)
+    return Step(y, known, normal, tangent, gap, slip, np.full(phi.shape, friction))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.arrays import Array, Indices
 from contact_estimation.identify.planar.stepping import GRAVITY, Contacts, Trajectory, simulate
 from contact_estimation.identify.planar.window import Step, WindowEstimate
 from contact_estimation.identify.verdict import Verdict
@@ -43,33 +43,39 @@ class ArmDisk:
         return np.asarray(-(self.regressor(q, v, np.zeros(5), 1.0) @ np.array(self.parameters)))
 
     def regressor(self, q: Array, v: Array, change: Array, h: float) -> Array:
-        """Y (5, 6) with Y parameters = M(q) change + h (C(q, v) v + G(q))."""
-        c1, c12 = np.cos(q[0]), np.cos(q[0] + q[1])
-        c2, s2 = np.cos(q[1]), np.sin(q[1])
-        y = np.zeros((5, 6))
-        y[0, 0] = change[0]
+        """Y (..., 5, 6) with Y parameters = M(q) change + h (C(q, v) v + G(q)), of q, v and change (..., 5)."""
+        q0, q1, v0, v1 = q[..., 0], q[..., 1], v[..., 0], v[..., 1]
+        c1, c12, c2, s2 = np.cos(q0), np.cos(q0 + q1), np.cos(q1), np.sin(q1)
+        y = np.zeros((*np.broadcast_shapes(q.shape, change.shape), 6))
+        y[..., 0, 0] = change[..., 0]
         weight = GRAVITY * c12 / self.lengths[0]
-        y[0, 1] = c2 * (2 * change[0] + change[1]) + h * (weight - s2 * (2 * v[0] * v[1] + v[1] ** 2))
-        y[1, 1] = c2 * change[0] + h * (weight + s2 * v[0] ** 2)
-        y[0, 2], y[1, 2] = change[1], change[0] + change[1]
-        y[0, 3] = h * GRAVITY * c1
-        y[2, 4], y[3, 4] = change[2], change[3] + h * GRAVITY
-        y[4, 5] = change[4]
+        y[..., 0, 1] = c2 * (2 * change[..., 0] + change[..., 1]) + h * (weight - s2 * (2 * v0 * v1 + v1**2))
+        y[..., 1, 1] = c2 * change[..., 0] + h * (weight + s2 * v0**2)
+        y[..., 0, 2], y[..., 1, 2] = change[..., 1], change[..., 0] + change[..., 1]
+        y[..., 0, 3] = h * GRAVITY * c1
+        y[..., 2, 4], y[..., 3, 4] = change[..., 2], change[..., 3] + h * GRAVITY
+        y[..., 4, 5] = change[..., 4]
         return y
 
     def contacts(self, q: Array) -> Contacts:
-        """Distances and rows of both contacts."""
-        link = np.array([np.cos(q[0] + q[1]), np.sin(q[0] + q[1])])
-        base, centre = np.array(self.base), np.asarray(q[2:4])
-        elbow = base + self.lengths[0] * np.array([np.cos(q[0]), np.sin(q[0])])
-        point = elbow + np.clip((centre - elbow) @ link, 0.0, self.lengths[1]) * link
-        distance = np.linalg.norm(centre - point)
-        n = (centre - point) / max(float(distance), 1e-12)
-        arm, t = np.array([_perp(point - base), _perp(point - elbow)]), _perp(n)
-        normal = np.array([[*(-arm @ n), *n, 0.0], [0, 0, 0, 1.0, 0]])
-        tangent = np.array([[*(-arm @ t), *t, -self.radius], [0, 0, 1.0, 0, self.radius]])
-        phi = np.array([distance - self.radius, q[3] - self.radius])
-        return Contacts(phi, normal, tangent, np.array(self.friction), np.array(self.restitution))
+        """Distances and rows of both contacts, at q (..., 5)."""
+        angle = q[..., 0] + q[..., 1]
+        link = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+        base, centre = np.array(self.base), q[..., 2:4]
+        elbow = base + self.lengths[0] * np.stack([np.cos(q[..., 0]), np.sin(q[..., 0])], axis=-1)
+        along = np.clip(_dot(centre - elbow, link), 0.0, self.lengths[1])
+        point = elbow + along[..., None] * link
+        distance = np.linalg.norm(centre - point, axis=-1)
+        n = (centre - point) / np.maximum(distance, 1e-12)[..., None]
+        normal, tangent = np.zeros((2, *q.shape[:-1], 2, 5))
+        for rows, way in ((normal, n), (tangent, _perp(n))):
+            rows[..., 0, 0], rows[..., 0, 1] = -_dot(_perp(point - base), way), -_dot(_perp(point - elbow), way)
+            rows[..., 0, 2:4] = way
+        normal[..., 1, 3] = tangent[..., 1, 2] = 1.0
+        tangent[..., 0, 4], tangent[..., 1, 4] = -self.radius, self.radius
+        phi = np.stack([distance, q[..., 3]], axis=-1) - self.radius
+        each = (np.broadcast_to(np.array(values), phi.shape) for values in (self.friction, self.restitution))
+        return Contacts(phi, normal, tangent, *each)
 
 
 def push(system: ArmDisk = ArmDisk(), h: float = 0.0025, steps: int = 200) -> tuple[Trajectory, Array]:
@@ -93,11 +99,12 @@ def arm_disk_steps(system: ArmDisk, q: Array, v: Array, applied: Array, h: float
 
 
 def arm_disk_step(system: ArmDisk, states: tuple[Array, Array, Array], applied: Array, h: float) -> Step:
-    """Make one step of :func:`arm_disk_steps` from q^k, v^k and v^{k+1} (5,)."""
+    """Make one step of :func:`arm_disk_steps` from q^k, v^k and v^{k+1} (..., 5)."""
     q, v, after = states
     phi, normal, tangent, friction, _ = system.contacts(q)
     y = system.regressor(q, v, after - v, h)
-    return Step(y, h * applied, normal, tangent, phi + h * normal @ v, tangent @ after, friction)
+    gap, slip = phi + (h * normal @ v[..., None])[..., 0], (tangent @ after[..., None])[..., 0]
+    return Step(y, np.broadcast_to(h * applied, q.shape), normal, tangent, gap, slip, friction)
 
 
 class PushResult(NamedTuple):
@@ -115,7 +122,7 @@ def identify_push(noise: float = 1e-4, seed: int = 0, system: ArmDisk = ArmDisk(
     """Push, add noise and identify (see :func:`~.noisy_states.identify_noisy`)."""
     trajectory, applied = push(system)
 
-    def model(k: int, before: Array, rate: Array, after: Array) -> Step:
+    def model(k: int | Indices, before: Array, rate: Array, after: Array) -> Step:
         return arm_disk_step(system, (before, rate, after), applied[k], trajectory.h)
 
     found = identify_noisy(model, trajectory, noise, seed)
@@ -129,4 +136,8 @@ def identify_push(noise: float = 1e-4, seed: int = 0, system: ArmDisk = ArmDisk(
 
 
 def _perp(arm: Array) -> Array:
-    return np.array([-arm[1], arm[0]])
+    return np.stack([-arm[..., 1], arm[..., 0]], axis=-1)
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return np.asarray(a[..., 0] * b[..., 0] + a[..., 1] * b[..., 1])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.arrays import Array, Indices
 from contact_estimation.identify.planar.shapes import rimless_wheel
 from contact_estimation.identify.planar.stepping import FallingBody, Trajectory, gravity, simulate
 from contact_estimation.identify.planar.window import Step, WindowEstimate, body_step
@@ -56,7 +56,7 @@ def identify_wheel(noise: float = 1e-3, seed: int = 0) -> WheelResult:
     """Walk, add noise and identify (see :func:`~.noisy_states.identify_noisy`)."""
     trajectory, fall, nothing = walk(), gravity(SLOPE), np.zeros(3)
 
-    def model(k: int, before: Array, rate: Array, after: Array) -> Step:
+    def model(k: int | Indices, before: Array, rate: Array, after: Array) -> Step:
         return body_step(WHEEL.shape, (before, rate, after), trajectory.h, WHEEL.friction, fall, nothing)
 
     found = identify_noisy(model, trajectory, noise, seed, known={0: WHEEL.body_mass})

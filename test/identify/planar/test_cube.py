@@ -27,8 +27,14 @@ def simulated():
     return toss_cube(Cube(friction=0.25, damping=BOUNCY), 60)
 
 
-def test_planted_cube(simulated):
-    report = identify_cube(fit_cube(simulated, SIDE, RATE), resamples=50)
+@pytest.fixture(scope="module")
+def fitted(simulated):
+    """The cube of these tosses."""
+    return fit_cube(simulated, SIDE, RATE)
+
+
+def test_planted_cube(fitted):
+    report = identify_cube(fitted, resamples=50)
     assert report.m_over_i == pytest.approx(456.8, rel=0.03)
     assert report.interval[0] < report.m_over_i < report.interval[1]
     assert report.friction == pytest.approx(0.25, abs=0.02) and report.unexplained < 0.06
@@ -90,11 +96,10 @@ def test_names_of_axes():
     assert cost == pytest.approx(min(sequences.values())) and sequences[tuple(names)] == pytest.approx(cost)
 
 
-def test_the_length_unit_is_corrected_by_free_fall(simulated):
+def test_the_length_unit_is_corrected_by_free_fall(simulated, fitted):
     shrunk = [np.hstack([toss[:, :3] / 1.05, toss[:, 3:]]) for toss in simulated]
     assert gauge(shrunk, SIDE, RATE).scale == pytest.approx(1.05, rel=0.005)
-    exact = fit_cube(simulated, SIDE, RATE).model.ratio
-    assert fit_cube(shrunk, SIDE, RATE).model.ratio == pytest.approx(exact, rel=0.02)
+    assert fit_cube(shrunk, SIDE, RATE).model.ratio == pytest.approx(fitted.model.ratio, rel=0.02)
 
 
 def test_another_rate_and_side():

@@ -36,11 +36,17 @@ def record(h=0.006, **how):
     return t, q + NOISE * rng.standard_normal(q.shape), v + 5.0 * NOISE * rng.standard_normal(v.shape)
 
 
+@lru_cache
+def identify(positions_only=False, **how):
+    """Result of a drop that :func:`record` makes, told as it is."""
+    t, q, v = record(**how)
+    return identify_recorded_drop(TOLD, t, q, None if positions_only else v)
+
+
 @pytest.mark.parametrize("h", [0.002, 0.006, 0.03])
 @pytest.mark.parametrize("measured", ["q", "q and v"])
 def test_a_compliant_bounce_sampled_at_any_rate_gives_m_over_i(h, measured):
-    t, q, v = record(h=h)
-    found = identify_recorded_drop(TOLD, t, q, v if "v" in measured else None)
+    found = identify(positions_only=measured == "q", h=h)
     assert found.verdict.verdict == "good", found.verdict.reasons
     low, high = found.interval
     assert found.status == "local" and abs(found.m_over_i - 6.0) < 3.0 * (high - low) / 3.92
@@ -48,8 +54,7 @@ def test_a_compliant_bounce_sampled_at_any_rate_gives_m_over_i(h, measured):
 
 
 def test_friction_told_wrong_does_not_move_m_over_i():
-    t, q, v = record()
-    right, wrong = (identify_recorded_drop(replace(TOLD, friction=mu), t, q, v) for mu in (0.4, 0.7))
+    right, wrong = identify(h=0.006), identify_recorded_drop(replace(TOLD, friction=0.7), *record(h=0.006))
     assert wrong.m_over_i == pytest.approx(right.m_over_i, rel=1e-2)
 
 
@@ -69,14 +74,12 @@ def test_an_impact_whose_slip_reverses_shows_that_friction_is_lower_than_told():
 
 
 def test_shaking_ground_is_named():
-    t, q, v = record(shake=(0.01, 7.0))
-    found = identify_recorded_drop(TOLD, t, q, v)
+    found = identify(shake=(0.01, 7.0))
     assert any("do not agree on where" in reason for reason in found.verdict.reasons), found.verdict.reasons
 
 
 def test_a_longer_impact_widens_the_interval():
-    t, q, v = record()
-    short, long = (identify_recorded_drop(TOLD, t, q, v, impact_duration=d) for d in (2e-3, 8e-3))
+    short, long = identify(h=0.006), identify_recorded_drop(TOLD, *record(h=0.006), impact_duration=8e-3)
     assert np.ptp(long.interval) > 1.5 * np.ptp(short.interval)
 
 
@@ -145,9 +148,8 @@ def test_a_fault_is_named(fault, words):
 
 
 def test_an_unsure_size_is_found():
-    t, q, v = record(scale=1.05)
-    assert identify_recorded_drop(TOLD, t, q, v).status != "local"
-    found = identify_recorded_drop(replace(TOLD, size_std=0.1), t, q, v)
+    assert identify(scale=1.05).status != "local"
+    found = identify_recorded_drop(replace(TOLD, size_std=0.1), *record(scale=1.05))
     assert found.status == "local" and found.m_over_i == pytest.approx(6.0, rel=0.05)
 
 
@@ -162,8 +164,7 @@ def test_a_stepped_simulation_is_recognised():
 
 
 def test_a_flat_landing_says_nothing():
-    t, q, v = record(flat=True)
-    found = identify_recorded_drop(TOLD, t, q, v)
+    found = identify(flat=True)
     assert found.status == "undetermined" and found.verdict.exit_code == 3
 
 
@@ -224,8 +225,7 @@ def test_the_derivatives_of_the_conditions_by_m_over_i_and_by_the_centre():
 
 
 def test_many_optima_are_told_as_a_range():
-    t, q, v = record(flat=True)
-    reasons = identify_recorded_drop(TOLD, t, q, v).verdict.reasons
+    reasons = identify(flat=True).verdict.reasons
     assert any(" to " in reason and "equally well" in reason for reason in reasons)
     assert not any(reason.count(" and ") > 2 for reason in reasons if "equally well" in reason)
 
