@@ -198,11 +198,9 @@ class Impacts:
         ``numbers`` (..., 7 J + 1) belong to m/I of ``ratio`` (...).
         """
         count, at, arms = self.count, np.arange(self.count), self._arms
-        miss, slope = (
-            np.zeros((*numbers.shape[:-1], 2 * count)),
-            np.zeros((*numbers.shape[:-1], 2 * count, 7 * count + 1)),
-        )
-        impacts = numbers[..., : 5 * count].reshape(*numbers.shape[:-1], count, 5)
+        leading = numbers.shape[:-1]
+        miss, slope = np.zeros((*leading, 2 * count)), np.zeros((*leading, 2 * count, 7 * count + 1))
+        impacts = numbers[..., : 5 * count].reshape(*leading, count, 5)
         scale, lasting = numbers[..., 5 * count, None], numbers[..., 5 * count + 1 : 6 * count + 1]
         _, ry, _, dry = (scale * part for part in self.shape.levers_at(impacts[..., 1], self._contacts))
         miss[..., :count] = impacts[..., 0] + ry + 0.5 * (self.approach_speeds * lasting - self.gaps)

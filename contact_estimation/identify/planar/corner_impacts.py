@@ -110,7 +110,8 @@ def _crossings(tosses: list[Toss], rate: float) -> _Crossings:
             a0, b1 = max(a0, a1 - _FLIGHT + 1), min(b1, b0 + _FLIGHT - 1)
             if b0 - a1 - 1 <= _LONGEST and min(a1 - a0, b1 - b0) + 1 >= _FEWEST_SAMPLES:
                 spans.append((index, a0, a1, b0, b1))
-    of_toss, ends = np.array(spans, int).reshape(-1, 5)[:, 0], np.array(spans, int).reshape(-1, 5)[:, 1:]
+    table = np.array(spans, int).reshape(-1, 5)
+    of_toss, ends = table[:, 0], table[:, 1:]
     origin = 0.5 * (ends[:, 1] + ends[:, 2])
     p, attitude = np.concatenate([toss.p for toss in tosses]), Rotation.concatenate([toss.attitude for toss in tosses])
     starts = np.cumsum([0, *(len(toss.p) for toss in tosses)])[of_toss]  # samples before each toss
