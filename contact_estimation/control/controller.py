@@ -46,9 +46,9 @@ class Observation:
         mode_probabilities: modes to their probabilities.
         probabilities: contact names to the probability that they are closed.
         force: published force (3,) [N] of the environment ON the robot, base axes; None: that of the contacts' laws.
-        force_covariance: (3, 3) [N^2] of that force, TCP axes; None: its error is not slow, as that of a force sensor.
         second_force: (3,) [N] of the same contact from another source, base axes: the push is limited by the larger
             one. None: there is no other.
+        sensed: whether the force is that of a sensor; without one it is estimated through the friction of the gears.
         age: since the sample [s].
         valid: as the estimate says.
         reason: why it is not valid.
@@ -62,8 +62,8 @@ class Observation:
     mode_probabilities: dict[str, float] = field(default_factory=dict)
     probabilities: dict[str, float] = field(default_factory=dict)
     force: np.ndarray | None = None
-    force_covariance: np.ndarray | None = None
     second_force: np.ndarray | None = None
+    sensed: bool = False
     age: float = 0.0
     valid: bool = True
     reason: str = ""
@@ -86,7 +86,6 @@ class Observation:
             mode_probabilities=estimate.modes,
             probabilities={c.name: c.probability for c in known},
             force=estimate.force_base,
-            force_covariance=estimate.force_covariance,
             age=age,
             valid=estimate.valid,
             reason=estimate.reason,
@@ -94,7 +93,7 @@ class Observation:
 
     def with_sensor(self, force: np.ndarray) -> Observation:
         """Return the observation with the force (3,) [N] of a sensor, base axes; its own becomes the second one."""
-        return replace(self, force=force, force_covariance=None, second_force=self.force)
+        return replace(self, force=force, second_force=self.force, sensed=True)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Dead band of force control: a force error that the estimate cannot tell from zero moves nothing.
+"""Dead band of force control: an error of the force by which its estimate may drift moves nothing.
 
 The error of a force that is estimated without a sensor is slow, because friction of the gears changes with every
 reversal of the motion. A controller that follows it moves the tool, which changes the friction anew: it hunts, and the

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from abc import ABC, abstractmethod
 from collections import deque
 
@@ -228,8 +227,8 @@ class SupervisedController(ABC):
 
     def _situation(self, t: float, step: float, observation: Observation) -> Situation:
         """Return what is known at ``t``; the balance of forces is taken at the time of the sample."""
-        seen, rotation = self.arm.tcp_pose(observation.q)
-        rest, observation = self._within_deadband(t, observation, rotation)
+        seen, _ = self.arm.tcp_pose(observation.q)
+        rest, observation = self._within_deadband(t, observation)
         jacobian = self.arm.tcp_jacobian(observation.q)[:3]
         dx, mass = jacobian @ observation.dq, effective_mass(self.arm, observation.q, jacobian, self._normal)
         force = self._contact_force(observation)
@@ -260,9 +259,7 @@ class SupervisedController(ABC):
             doubt=doubt,
         )
 
-    def _within_deadband(
-        self, t: float, observation: Observation, rotation: np.ndarray
-    ) -> tuple[float | None, Observation]:
+    def _within_deadband(self, t: float, observation: Observation) -> tuple[float | None, Observation]:
         """Return where the equilibrium rests along the push [m], if it does, and what the force is controlled by.
 
         The dead band ends where the contact no longer counts as made. ``overload`` limits the push in it, too.
@@ -270,17 +267,11 @@ class SupervisedController(ABC):
         Args:
             t: now [s].
             observation: present estimate.
-            rotation: (3, 3) of the TCP at the sample.
         """
-        force, covariance = observation.force, observation.force_covariance
-        width = self.settings.force_deadband
-        if force is None or covariance is None or not self.adapt or self._wanted * width == 0.0:
+        force = observation.force
+        width = min(self.settings.force_deadband, (1.0 - self.settings.safety.made_force) * self._wanted)
+        if force is None or observation.sensed or not self.adapt or width == 0.0:
             return None, observation
-        normal = rotation.T @ self._normal  # (3,) TCP axes
-        variance = float(normal @ covariance @ normal)
-        if not 0.0 <= variance < math.inf:  # the observer does not tell how good its force is
-            return None, observation
-        width = min(width * math.sqrt(variance), (1.0 - self.settings.safety.made_force) * self._wanted)
         error, at = float(self._normal @ force) - self._wanted, float(self._normal @ self._position)
         rest = self._deadband.update(t, error, width, at)
         if self._deadband.aim:

@@ -255,9 +255,10 @@ class MpcSettings:
     )
     force_deadband: float = key(
         0.0,
-        doc="once the force is as wanted, the equilibrium rests along the push until they differ by so many standard "
-        "deviations of the estimate; for a force without a sensor, whose error friction of gears changes with every "
-        "motion; 0: every error is controlled",
+        doc="once the force is as wanted, the equilibrium rests along the push until they differ by more; for a force "
+        "without a sensor, whose error friction of gears changes with every motion; a sensed one is always controlled, "
+        "and so is every one with 0",
+        unit="N",
         check=non_negative,
     )
     joint_margin: float = key(
