@@ -275,7 +275,7 @@ class ResumingObserver(Observer, Protocol):
             t: [s].
             q: joint positions (n,) [rad].
             dq: joint velocities (n,) [rad/s].
-            unseen: the time without samples [s].
+            unseen: the time without samples [s]; 0 where doubts about them proved wrong.
         """
 
 

@@ -39,7 +39,7 @@ class SampleStream:
     - a gap up to ``max_gap``: integrated in steps of the nominal period; a longer one restarts the observer, unless the
       arm is where it was (``max_pause``).
     - signals that contradict each other or gravity (:mod:`.plausibility`): estimates are invalid until they agree,
-      and then the observer restarts.
+      and then the observer restarts. After a suspicion that proved wrong it may keep what it has seen.
     - a force that an observer of given contacts does not see, or hardly knows (:mod:`.consistency`): estimates are
       invalid meanwhile.
 
@@ -86,7 +86,7 @@ class SampleStream:
             self._scale = self._scale * arm.motor.drive_gain
         measured = (measured_arm or arm).measured_at(sensors.torque_side)
         self.monitor = SignalMonitor(measured, sensors, self._scale)
-        self._problem = ""
+        self._problem, self._contradicted = "", False  # contradicted: by more than a suspicion
         self._limits = limits = SampleLimits(arm, sensors, self._scale)
         self._q, self._dq, self._last_q = limits.q, limits.dq, limits.last_q
         self._period = 1.0 / sensors.rate
@@ -173,7 +173,7 @@ class SampleStream:
         self.monitor.reset()
         self.zero.clear()
         self.counters.clear()
-        self.valid, self.reason, self._problem = False, "no sample yet", ""
+        self.valid, self.reason, self._problem, self._contradicted = False, "no sample yet", "", False
 
     def warm_up(self) -> None:
         """Pay now what only the first samples cost (generated code is loaded when first called), and forget them."""
@@ -320,9 +320,10 @@ class SampleStream:
         if not self.monitor.add(stamp_ns * 1e-9, dt, self._q, self._dq, limits.effort, self._clock_steps.queued):
             return self._refuse("spike", "a spike: velocity or torque jumped for a sample")
         zeroed = self._to_total_torque()
-        if self._problem and not self.monitor.problem:  # what the observer made of such signals is worth nothing
+        if self._problem and not self.monitor.problem:
             self.counters["recovered"] += 1
-            self._reset(stamp_ns, doubted=True)
+            # What the observer made of signals that contradicted each other is worth nothing.
+            self._reset(stamp_ns, doubted=True, unseen=None if self._contradicted else 0.0)
         elif zeroed:  # the torque jumps by the offset, which the observer would take for a contact of the free arm
             self._reset(stamp_ns)
         else:
@@ -414,6 +415,7 @@ class SampleStream:
 
     def _accept(self, stamp_ns: int, reason: str) -> bool:
         self._problem, self._out_of_order = self.monitor.problem, False
+        self._contradicted = bool(self._problem) and (self._contradicted or not self.monitor.suspects)
         if self._problem:
             self.counters["implausible"] += 1
         if not reason and stamp_ns < self._settled_ns:

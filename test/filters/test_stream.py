@@ -217,6 +217,21 @@ def test_signals_that_contradict_each_other_are_invalid_until_they_agree(arm):
     assert motion(3000)[-1].valid and motion.feed.stream.counters["recovered"] == 1
 
 
+@pytest.mark.parametrize("suspected, kept", [(True, 1), (False, 0)])
+def test_only_after_a_suspicion_that_proved_wrong_is_something_kept_of_before(arm, monkeypatch, suspected, kept):
+    """Of signals that contradicted each other nothing is, also where the last doubt is only a suspicion."""
+    motion = Motion(arm)
+    motion(300)
+    resumed, told, monitor = [], [], motion.feed.stream.monitor
+    monkeypatch.setattr(motion.feed.stream.observer, "resume", lambda *_: resumed.append(1), raising=False)
+    monkeypatch.setattr(type(monitor), "suspects", property(lambda _: suspected or len(told) > 50))
+    for _ in range(100):
+        told += motion(1, velocity_share=0.0)
+    assert not told[-1].valid
+    assert motion(3000)[-1].valid and motion.feed.stream.counters["recovered"] == 1
+    assert len(resumed) == kept
+
+
 @pytest.mark.parametrize(
     ("wrong", "found"),
     [(np.zeros((6, 1)), "q (6, 1), dq (6,)"), (np.zeros(5), "q (5,)"), (["a"] * 6, "q that is no numbers")],

@@ -52,10 +52,16 @@ class MismatchTest:
         self._largest = chi_square_quantile(count, s.significance / len(channels)) / count
         self.reset()
 
-    def reset(self, anew: bool = True) -> None:
-        """Forget all evidence, and the payload that is carried if the arm starts ``anew``."""
+    def reset(self, anew: bool = True, seen: bool = False) -> None:
+        """Forget all evidence, and the payload that is carried if the arm starts ``anew``.
+
+        Args:
+            anew: nothing of before is known to hold.
+            seen: every sample was: those of before show a payload, too.
+        """
         self.innovations.reset()
-        self.payload.reset(anew)
+        if not seen:
+            self.payload.reset(anew)
         self.deflection.reset()
         self._torque_blocks, self._torque_time, self._deflection_blocks, self._deflection_time = 0, 0.0, 0, 0.0
         self.words = ""

@@ -128,25 +128,32 @@ class ContactImm:
 
         A payload is kept where time goes on: the arm carries it through gaps and doubts.
         """
-        self._start(t, q, None)
+        self._start(t, q, None, seen=False)
 
     def resume(self, t: float, q: np.ndarray, dq: np.ndarray, unseen: float) -> None:
         """Start behind a time without samples: as :meth:`reset`, but friction is known from before.
+
+        Where there is no such time, because doubts about the samples proved wrong, they still show a payload. What
+        raised the doubts may have become friction, which starts anew.
 
         Args:
             t: [s].
             q: positions (n,) [rad].
             dq: velocities (n,) [rad/s]; a joint at rest may have any friction within its Coulomb friction.
-            unseen: the time without samples [s].
+            unseen: the time without samples [s]; 0 where doubts about them proved wrong.
         """
+        if unseen == 0.0:
+            self._start(t, q, None, seen=True)
+            return
         step, k = self.filters, int(self.filters.probabilities.argmax())
         slid = np.abs(dq) * self.settings.moving_before_start / self._signals["presliding_length"]
         kept = predict_friction(self.layout, step.x[k], step.p[k], unseen, np.exp(-slid))
-        self._start(t, q, kept if np.isfinite(kept.covariance).all() and np.isfinite(kept.mean).all() else None)
+        finite = np.isfinite(kept.covariance).all() and np.isfinite(kept.mean).all()
+        self._start(t, q, kept if finite else None, seen=False)
 
-    def _start(self, t: float, q: np.ndarray, kept: KeptFriction | None) -> None:
+    def _start(self, t: float, q: np.ndarray, kept: KeptFriction | None, seen: bool) -> None:
         joints = self.layout.elastic_joints
-        self._mismatch.reset(anew=self._first or t < self._t)
+        self._mismatch.reset(self._first or t < self._t, seen)
         self._load[:] = self._mismatch.payload.torque(q)
         self._samples.reset(q)
         self._t = self._born = self.updated = t

@@ -92,6 +92,12 @@ class SignalMonitor:
         if self.readings is not None:
             self.readings.reset()
 
+    @property
+    def suspects(self) -> bool:
+        """Whether the problem is only a suspicion about the torque, which a contact may have raised."""
+        contradicted = self.intervals.problem or self._kinematic
+        return not contradicted and self.readings is not None and self.readings.suspects
+
     def forget_exchanges(self) -> None:
         """Doubt the order of the joints again, as after positions that jumped."""
         if self.readings is not None:

@@ -115,6 +115,7 @@ class TorqueReadings:
 
     Attributes:
         problem: why the configured reading cannot be used now, or an empty string.
+        suspects: the problem is a suspicion only: a contact may have raised it.
         rivals: names of the rivals.
         margin: (R,) by how much the configured reading explained a free arm better (mean square), at its best.
         per_friction: (n,) one unit of effort in units of friction.
@@ -151,8 +152,7 @@ class TorqueReadings:
         self._explained = out["residual"].reshape(-1, n), out["misfit"]
         self._exchanges = JointExchanges(arm, own, self._explain.inputs)
         delays = [f"torque that is {delay:g} s late" for delay in DELAYS]
-        names = [r.name for r in self._readings[1:]]
-        self.rivals = [*names, SCALED, *delays, "torque of an arm mounted otherwise"]
+        self.rivals = [*(r.name for r in self._readings[1:]), SCALED, *delays, "torque of an arm mounted otherwise"]
         self._alone = len(self.rivals)  # index of the first rival that blames one joint alone
         self.rivals += [f"wrong on {name} alone" for name in arm.joint_names]
         # What a step may be, in the order of its hypotheses: a delay makes none.
@@ -195,7 +195,7 @@ class TorqueReadings:
         self.margin[:] = 0.0
         self._named, self._stepped = -1, False
         self._delays.reset()
-        self.problem = ""
+        self.problem, self.suspects = "", False
         self.restart()
 
     def restart(self, doubted: bool = True) -> None:
@@ -395,6 +395,7 @@ class TorqueReadings:
         return np.asarray(contradicted[1:] | (contradicted[0] & near))
 
     def _report(self) -> None:
+        self.suspects = False
         named = self.rivals[self._late.start + self._delays.found] if self._delays.found >= 0 else ""
         if self._named >= 0:
             named = self.rivals[self._named]
@@ -410,6 +411,7 @@ class TorqueReadings:
                 "and the torque sensors, or free the arm"
             )
         elif self._suspicion is not None and (self._telling | ~self.proven)[self._suspicion.rival]:
+            self.suspects = True
             self.problem = (
                 f"the effort is configured as {self._own}; either it is {self.rivals[self._suspicion.rival]}, or a "
                 "contact happens to look like that: motion or a change of the force will tell. Check torque_unit, "

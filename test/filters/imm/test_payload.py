@@ -1,6 +1,7 @@
 """Payloads by regression of joint torque: planted loads come back, pushes and clean torque are none."""
 
 import dataclasses
+import itertools
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from contact_estimation.robot import Arm, load_arm
 from contact_estimation.robot.actuators import actuators_of
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
+from contact_worlds import SENSORS, make_case
 from rigid_body_recording import RATE, Push, RigidBodyArm, World, pushes, random_motion, record
 
 STEP, COM = 0.1, np.array([0.03, -0.02, 0.08])
@@ -187,3 +189,15 @@ def test_a_payload_that_is_lifted_is_carried_again_afterwards(lifted):
     else:
         assert np.linalg.norm(force[held]) == pytest.approx(9.81, abs=2.0)
     assert "payload of about 2" in mismatch[-1]
+
+
+def test_a_doubt_about_the_torque_that_proves_wrong_hides_no_payload():
+    """The load looks like a torque scale until the arm moves; a quarter of a second later the tool touches a floor."""
+    case = make_case("fr3", "floor, payload 2 kg", 402)
+    stream, touched = open_stream("fr3", "contact_imm", SENSORS["fr3"]), np.flatnonzero(case.recording.touched)
+    found = [stream.push(*sample) for sample in itertools.islice(case.recording.samples(), touched[0] + RATE)]
+    doubted = [k for k, estimate in enumerate(found) if "scaled by a common factor" in estimate.reason]
+    assert 0 < touched[0] - doubted[-1] < 0.3 * RATE
+    error = np.array([e.force_tcp - f for e, f in zip(found, case.recording.force)])[touched[0] :]
+    assert np.linalg.norm(error[RATE // 2 :], axis=1).max() < 2.0
+    assert "payload of about 2.0 kg" in found[-1].mismatch

@@ -119,7 +119,7 @@ def test_a_contact_that_cancels_gravity_is_doubted_before_proof_and_cleared_by_i
     near = gravity - jacobian.T @ force  # as small as a contact can make it
     if np.max(np.abs(near)) < 5:
         rest(readings, near, 0.5)
-        assert "a contact happens" in readings.problem
+        assert "a contact happens" in readings.problem and readings.suspects
     rest(readings, gravity - 0.5 * jacobian.T @ force, 0.1)
     assert readings.problem == ""
 
