@@ -247,7 +247,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("supervision: it pushes an arm that is stopped", "if not observation.executed:", "if False:")
     ],
     ("control/supervision.py", "test/control/test_deadband.py"): [
-        ("dead band: as wide as an estimate that knows nothing", "if not 0.0 <= variance < math.inf:", "if False:"),
+        ("dead band: of a sensed force, too", "or observation.sensed or", "or"),
+        ("dead band: wider than the push", "min(self.settings.force_deadband,", "max(self.settings.force_deadband,"),
         ("dead band: never", "if now.rest is not None:", "if False:"),
     ],
     ("control/mpc/task_checks.py", "test/control/test_task_checks.py"): [
