@@ -248,7 +248,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ],
     ("control/supervision.py", "test/control/test_deadband.py"): [
         ("dead band: of a sensed force, too", "or observation.sensed or", "or"),
-        ("dead band: wider than the push", "min(self.settings.force_deadband,", "max(self.settings.force_deadband,"),
+        ("dead band: wider than the push", "min(settings.force_deadband,", "max(settings.force_deadband,"),
         ("dead band: never", "if now.rest is not None:", "if False:"),
     ],
     ("control/mpc/task_checks.py", "test/control/test_task_checks.py"): [

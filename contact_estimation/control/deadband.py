@@ -49,7 +49,7 @@ class Deadband:
         Args:
             t: time [s].
             error: of the estimated force [N].
-            width: error that is significant [N].
+            width: error by which the estimate may drift [N].
             equilibrium: that is in force now [m].
         """
         if self._rest is not None:

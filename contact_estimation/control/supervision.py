@@ -69,6 +69,8 @@ class SupervisedController(ABC):
         self._loss = LossDetector(settings)
         self._ringing = RingingDetector(settings.safety.ringing * self._wanted)
         self._deadband, self._balance = Deadband(), ForceBalance(settings, self._normal)
+        #: [N] Width of the dead band: it ends where the contact no longer counts as made.
+        self._band = min(settings.force_deadband, (1.0 - settings.safety.made_force) * self._wanted)
 
     # -- what a controller adds --
 
@@ -227,7 +229,7 @@ class SupervisedController(ABC):
 
     def _situation(self, t: float, step: float, observation: Observation) -> Situation:
         """Return what is known at ``t``; the balance of forces is taken at the time of the sample."""
-        seen, _ = self.arm.tcp_pose(observation.q)
+        seen = self.arm.tcp_pose(observation.q)[0]
         rest, observation = self._within_deadband(t, observation)
         jacobian = self.arm.tcp_jacobian(observation.q)[:3]
         dx, mass = jacobian @ observation.dq, effective_mass(self.arm, observation.q, jacobian, self._normal)
@@ -262,18 +264,17 @@ class SupervisedController(ABC):
     def _within_deadband(self, t: float, observation: Observation) -> tuple[float | None, Observation]:
         """Return where the equilibrium rests along the push [m], if it does, and what the force is controlled by.
 
-        The dead band ends where the contact no longer counts as made. ``overload`` limits the push in it, too.
+        ``overload`` limits the push in the dead band, too.
 
         Args:
             t: now [s].
             observation: present estimate.
         """
         force = observation.force
-        width = min(self.settings.force_deadband, (1.0 - self.settings.safety.made_force) * self._wanted)
-        if force is None or observation.sensed or not self.adapt or width == 0.0:
+        if force is None or observation.sensed or not self.adapt or self._band == 0.0:
             return None, observation
         error, at = float(self._normal @ force) - self._wanted, float(self._normal @ self._position)
-        rest = self._deadband.update(t, error, width, at)
+        rest = self._deadband.update(t, error, self._band, at)
         if self._deadband.aim:
             observation = dataclasses.replace(observation, force=force - self._deadband.aim * self._normal)
         return rest, observation

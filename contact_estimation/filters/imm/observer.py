@@ -153,7 +153,7 @@ class ContactImm:
 
     def _start(self, t: float, q: np.ndarray, kept: KeptFriction | None, seen: bool) -> None:
         joints = self.layout.elastic_joints
-        self._mismatch.reset(self._first or t < self._t, seen)
+        self._mismatch.reset(anew=self._first or t < self._t, seen=seen)
         self._load[:] = self._mismatch.payload.torque(q)
         self._samples.reset(q)
         self._t = self._born = self.updated = t
