@@ -23,7 +23,6 @@ from rtde_driver import (
     backend,
     missing,
     newest,
-    read,
     read_for,
     refusal,
     stamps_taken,
