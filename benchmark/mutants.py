@@ -81,7 +81,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ),
     ],
     ("filters/wrist_sensor/parity.py", "test/filters/wrist_sensor/test_force.py"): [
-        ("parity: forces never contradict each other", "* _GATE * self.std:", "* np.inf:")
+        ("parity: forces never contradict each other", "* _GATE * self.std:", "* np.inf:"),
+        ("parity: the estimate never drifts", "CONTACT_ERROR**2) + walked", "CONTACT_ERROR**2)"),
     ],
     ("filters/wrist_sensor/force.py", "test/filters/wrist_sensor/test_force.py"): [
         ("wrist: a hold follows a sensor at fault", "self._parity.residual if self._faulty else 0.0", "0.0"),
@@ -122,6 +123,10 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
             "by(geometry, contact.normal * contact.normal_force)",
         ),
         ("contact: a load that is held bends joints", "ca.mmax(s.closed * shown)", "ca.mmax(s.closed)"),
+    ],
+    ("filters/imm/output.py", "test/filters/imm/test_output.py"): [
+        ("output: a surface is exactly its law", "size = stiffness * depth_error", "size = 0 * depth_error"),
+        ("output: the arm does not give way", "(1 + stiffness * compliance)", "1"),
     ],
     ("filters/imm/prediction.py", "test/filters/imm/test_measurement.py"): [
         ("contact: noise shows the geometry", "_carried(s.x, steady), s.x", "_carried(s.x, contacts), s.x")

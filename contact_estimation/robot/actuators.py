@@ -64,7 +64,7 @@ class ElasticSettings:
     hysteresis: float = key(
         0.0,
         doc="half the width of the loop of a gear's deflection over its load: what a push leaves of the deflection, "
-        "and the least that shows another joint stiffness. Twice that widens the published force",
+        "and the least that shows another joint stiffness. Twice that widens the published force of an unknown contact",
         unit="rad",
         check=non_negative,
     )

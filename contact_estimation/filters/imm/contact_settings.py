@@ -59,6 +59,13 @@ class ImmContact:
         unit="1/s^0.5",
         check=non_negative,
     )
+    depth_error: float = key(
+        2e-4,
+        doc="by how much the depth is off the contact law, as hysteresis of the surface and of what holds it; widens "
+        "the published force where the elastic deflection is measured",
+        unit="m",
+        check=non_negative,
+    )
     rest: float | str = key(
         "touch",
         doc="height of the rest position along the normal, or 'touch': where the contact closes",

@@ -12,6 +12,8 @@ _BLOCKS_PER_COUNT = 64
 _MANY_OUTLIERS, _LARGE_MEAN = 0.05, 2.0
 #: [s] Memory of the variance factors, and the time over which innovations are averaged: about that of a filter.
 _FACTOR_MEMORY, _AVERAGED = 0.2, 0.05
+#: Standard deviations that an average of innovations counts for at most: more is a push that sets in, no lag.
+_LARGE_AVERAGE = 2.0
 #: [s] Memory of what counts as evidence: an arm that sets off has the noise of its last motion.
 _EVIDENCE_MEMORY = 10.0
 #: Blocks that the noise settings count for beside the innovations, in the factors and as evidence.
@@ -114,7 +116,8 @@ class VarianceFactors:
         self._average += (1 - kept) * (within - self._average)
         white = (1 - kept) / (1 + kept)  # variance of the average of white innovations
         squares = within**2
-        recent = self._recent.add(0.5 * (squares + self._average**2 / white), duration)
+        lag = np.minimum(self._average**2 / white, _LARGE_AVERAGE**2)
+        recent = self._recent.add(0.5 * (squares + lag), duration)
         np.minimum(recent, 1.0, out=self.factors)
         if self._least < 1:
             lasting = self._lasting.add(squares, duration)

@@ -12,7 +12,7 @@ import numpy as np
 from contact_estimation.codegen import CompiledFunction, Parts, named_function, symbols
 from contact_estimation.dynamics.ldl import LDL
 from contact_estimation.filters.estimate_row import arm_parts
-from contact_estimation.filters.imm.contact_law import ContactForces, contacts_at, pose_of
+from contact_estimation.filters.imm.contact_law import ContactExpressions, ContactForces, contacts_at, pose_of
 from contact_estimation.filters.imm.imm_step import ImmStep
 from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.settings import ImmSettings
@@ -29,6 +29,8 @@ _WEAK = 0.5**0.5
 _SHOWN = 2.0
 #: Keeps the shares of filters that have a contact closed defined where none has.
 _LEAST_SHARE = 1e-9
+#: Keeps the direction of a force defined where there is none [N].
+_LEAST_FORCE = 1e-6
 #: Share of a variance that keeps a covariance regular where channels measure the same.
 _ROUNDING = 1e-9
 
@@ -57,7 +59,7 @@ def build_output(arm: Arm, layout: StateLayout) -> ca.Function:
     Inputs are :mod:`.signals`. Output: row: :func:`wrench_parts`, then :func:`contact_parts` of every contact.
     """
     names = "x P q_now closed theta basis slip_direction prior_variance felt wrench_variance friction_drift hysteresis"
-    names += " tcp_pose presliding_mean push_regression unit_stiffness push_held push_share variance_factor"
+    names += " depth_error tcp_pose presliding_mean push_regression unit_stiffness push_held push_share variance_factor"
     s = symbols(**shapes(layout, names))
     own, kinematics = unpack(s.P, layout.size), arm.kinematics(s.q_now)
     pose = rotation, _ = arm.tcp(kinematics)
@@ -76,7 +78,11 @@ def build_output(arm: Arm, layout: StateLayout) -> ca.Function:
     gradient = ca.jacobian(rotation.T @ force, s.x)
     force_covariance = gradient @ covariance @ gradient.T
     if layout.m:
-        force_covariance += _hysteresis_error(layout, s.x, covariance, gradient, known_torque, s.hysteresis)
+        compliance = ca.exp(-s.x[layout.parts["joint_stiffness"]])
+        for i, contact in enumerate(forces.contacts):
+            bends = forces.point_torque(contact, contact.normal)[layout.elastic_joints]
+            error = _law_error(contact, ca.sumsqr(bends * ca.sqrt(compliance)), s.depth_error[i])
+            force_covariance += s.closed[i] * (rotation.T @ (error @ error.T) @ rotation)
     if layout.has_external:
         uncertain = slope @ covariance @ slope.T + ca.diag(s.friction_drift)
         wrench, spread = tcp_wrench(jacobian, push := ca.SX.sym("push", arm.n), uncertain, s.wrench_variance)
@@ -133,10 +139,27 @@ def _observed_covariance(covariance: ca.SX, rows: ca.SX, variance_factor: ca.SX)
     return shown
 
 
+def _law_error(contact: ContactExpressions, compliance: ca.SX, depth_error: ca.SX) -> ca.SX:
+    """Error (3,) [N] of a contact's force, base axes, by a depth that is off its law.
+
+    A surface and what holds it have hysteresis: over a press the depth is off the law by up to delta. It changes the
+    force by K delta, less what the arm gives way: K delta / (1 + K c). The error is at most the force itself.
+
+    Args:
+        contact: at the configuration.
+        compliance: c [m/N] of the arm's joints along the normal.
+        depth_error: delta [m].
+    """
+    stiffness = contact.closed.stiffness
+    size = stiffness * depth_error / (1 + stiffness * compliance)
+    error: ca.SX = contact.force * size / ca.sqrt(ca.sumsqr(contact.force) + size**2 + _LEAST_FORCE**2)
+    return error
+
+
 def _hysteresis_error(
     layout: StateLayout, x: ca.SX, covariance: ca.SX, gradient: ca.SX, joint_torque: ca.SX, hysteresis: ca.SX
 ) -> ca.SX:
-    """Covariance (k, k) of a force or wrench by the hysteresis of the loaded gears.
+    """Covariance (k, k) of the wrench of an unknown contact by the hysteresis of the loaded gears.
 
     The deflections err together, in the direction in which the load deflects them. An error of the offsets moves the
     force by its regression on them in the filter's own covariance. It is considered (Schmidt, 1966), not estimated.
@@ -145,8 +168,8 @@ def _hysteresis_error(
         layout: parts of the filters' state.
         x: (N,) state.
         covariance: (N, N) of it.
-        gradient: (k, N) of the force or wrench by the state.
-        joint_torque: (n,) [Nm] of the contacts, known or unknown.
+        gradient: (k, N) of the wrench by the state.
+        joint_torque: (n,) [Nm] of the unknown contact.
         hysteresis: [rad], half the width of the gears' loop: a load may be on either side of it.
     """
     deflection = joint_torque[layout.elastic_joints] * ca.exp(-x[layout.parts["joint_stiffness"]])  # (m,) [rad]

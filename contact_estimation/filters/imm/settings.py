@@ -350,6 +350,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
         "relative_variance": unknown.relative_random_walk**2,
         "normal_variance": np.square([c.normal_random_walk for c in contacts]),
         "geometry_from_torque": [float(c.geometry_from_torque) for c in contacts],
+        "depth_error": [c.depth_error for c in contacts],
         "law_variance": np.square([c.law_error for c in contacts]),
         "depth_variance": np.square([c.stiffness_depth_walk for c in contacts]),
         "unit_stiffness": unknown.stiffness,

@@ -98,7 +98,7 @@ def _of_settings(layout: StateLayout) -> dict[str, Shape]:
     n, contacts = layout.n, len(layout.contacts)
     per_joint = "deadband presliding_length presliding_spread torque_scale viscous viscous_std asymmetry asymmetry_std"
     per_joint += " torque_variance coulomb_prior model_error"
-    per_contact = "touch law_variance depth_variance normal_variance geometry_from_torque"
+    per_contact = "touch depth_error law_variance depth_variance normal_variance geometry_from_torque"
     scalars = "block gate max_stiffness_step stiffness_way slip_length position_deadband hysteresis elastic_variance"
     scalars += " usual_noise velocity_noise noise_time deadband_noise velocity_deadband transmission_error"
     scalars += " velocity_delay max_noise_ratio load_blocks friction_error stop_error disturbance_speed link_share"

@@ -120,7 +120,8 @@ class WristForce:
     def _compare(self, t: float, force: np.ndarray, estimate: Estimate) -> str:
         """Return how ``force`` (3,) [N] of the sensor contradicts the sensorless one, else an empty string."""
         variance = self._filter.std**2
-        contradict = self._parity.contradict(t, force, estimate.force_tcp, estimate.force_covariance, variance)
+        felt, covariance = estimate.force_tcp, estimate.force_covariance
+        contradict = self._parity.contradict(t, force, felt, covariance, variance, self._filter.walked)
         if self._zeroed.fault.any():
             size = np.linalg.norm(self._zeroed.fault)
             return f"jumped by {size:.1f} N, which the sensorless force does not show: {_MEND}"

@@ -37,6 +37,7 @@ class OffsetFilter:
     Attributes:
         offset: (3,) [N] of the sensor, in its axes.
         std: (3,) [N] standard deviation of the offset.
+        walked: variance [N^2] by which the error of the sensorless force may have walked since the touch.
     """
 
     def __init__(self) -> None:
@@ -48,6 +49,7 @@ class OffsetFilter:
         #: Variance of the offset, covariance with the error, variance of the error, per axis [N^2].
         self._offset_variance = np.full(3, _OFFSET_STD**2)
         self._covariance, self._error_variance = np.zeros((2, 3))
+        self.walked = 0.0
         self._last: float | None = None
         #: Time [s], offset [N] and its variance [N^2] before each of the last samples in free space.
         self._past: deque[tuple[float, np.ndarray, np.ndarray]] = deque()
@@ -101,6 +103,7 @@ class OffsetFilter:
     def _remember(self, t: float) -> None:
         """Keep the offset of ``t`` [s] in free space, where the sensorless force has no lasting error."""
         self._error, self._covariance, self._error_variance = np.zeros((3, 3))
+        self.walked = 0.0
         self._past.append((t, self.offset, self._offset_variance))
         while t - self._past[0][0] > TOUCH_TIME:
             self._past.popleft()
@@ -113,6 +116,7 @@ class OffsetFilter:
         begun = self._error_variance > 0.0
         change = step * _CONTACT_RANDOM_WALK**2
         self._error_variance = np.where(begun, self._error_variance + change, CONTACT_ERROR**2)
+        self.walked += change
 
     def _correct(self, difference: np.ndarray, noise: float) -> None:
         """Take ``difference`` (3,) [N] of sensor and sensorless force, of variance ``noise`` [N^2]."""

@@ -5,12 +5,12 @@ difference r = s - o - e is the parity residual (Gertler, Fault Detection and Di
 It holds the drift of the sensor and the error of e: friction of the joints, which changes anew at each touch and each
 reversal. Along the force, u, its variance is
 
-    sigma^2 = max(u^T P u, c^2) + u^T P_o u
+    sigma^2 = max(u^T P u, c^2) + w^2 t + u^T P_o u
 
 with the covariance P that the observer gives, which may not know all of the friction, the usual error c of the
-sensorless force after a touch, and P_o of the offset. |r u| is beyond 3 sigma in 0.3 % of the touches, if the errors
-are normal. Two forces do not show which of them is wrong. Across the force the errors of e are larger, and no
-controller presses there.
+sensorless force after a touch, its random walk w in the time t since then, and P_o of the offset. |r u| is beyond 3
+sigma in 0.3 % of the touches, if the errors are normal. Two forces do not show which of them is wrong. Across the force
+the errors of e are larger, and no controller presses there.
 """
 
 from __future__ import annotations
@@ -50,7 +50,13 @@ class ForceParity:
         self.along, self.std = 0.0, 0.0
 
     def contradict(
-        self, t: float, sensed: np.ndarray, estimated: np.ndarray, covariance: np.ndarray, variance: np.ndarray
+        self,
+        t: float,
+        sensed: np.ndarray,
+        estimated: np.ndarray,
+        covariance: np.ndarray,
+        variance: np.ndarray,
+        walked: float = 0.0,
     ) -> bool:
         """Return whether the forces have contradicted each other for longer than an impact takes.
 
@@ -60,6 +66,7 @@ class ForceParity:
             estimated: (3,) [N] without the sensor, in the same axes.
             covariance: (3, 3) [N^2] of ``estimated``; NaN where an observer has none.
             variance: (3,) [N^2] of the offset.
+            walked: variance [N^2] by which the error of ``estimated`` may have walked since the touch.
         """
         step = 0.0 if self._last is None else t - self._last
         self._last = t
@@ -70,7 +77,7 @@ class ForceParity:
         u = larger / max(float(np.linalg.norm(larger)), 1e-9)
         of_estimate = float(u @ covariance @ u)
         of_estimate = of_estimate if math.isfinite(of_estimate) else 0.0
-        self.std = math.sqrt(max(of_estimate, CONTACT_ERROR**2) + float(u**2 @ variance))
+        self.std = math.sqrt(max(of_estimate, CONTACT_ERROR**2) + walked + float(u**2 @ variance))
         self.along = float(u @ self.residual)
         contradicted = self._since is not None and t - self._since > FOLLOW_TIME
         if abs(self.along) <= (_ENDS if contradicted else 1.0) * _GATE * self.std:

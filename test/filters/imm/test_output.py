@@ -1,4 +1,4 @@
-"""The published covariance of the force: the filter's, as its innovations show it, and hysteresis of loaded gears."""
+"""The published covariance of the force: the filter's as innovations show it, depths off the law, loaded gears."""
 
 import dataclasses
 import sys
@@ -20,11 +20,12 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
 from rigid_body_recording import Push, RigidBodyArm, World, pushes, random_motion, record
 
 HYSTERESIS = 7e-5  # [rad] half the width of the loop
+DEPTH_ERROR = 1e-4  # [m]
 RATE, PRESSED = 500, 1.0  # [Hz], [s] since when the force has been above 30 N
 
 
-def estimates(arm, samples, measured="ur16e_current"):
-    """Last estimates of a stream without hysteresis: as they are, and as the same filter tells them with it."""
+def estimates(arm, samples, measured, signal, value):
+    """Last estimates of a stream where a signal of its filter is zero, and as the same filter tells them with it."""
     actuators = load_actuators("ur16e")
     actuators = dataclasses.replace(actuators, elastic=dataclasses.replace(actuators.elastic, hysteresis=0.0))
     sensors = load_sensor_settings(measured, arm.settings.folder)
@@ -32,53 +33,59 @@ def estimates(arm, samples, measured="ur16e_current"):
     stream = SampleStream(observer, arm, sensors)
     for stamp, q, dq, tau in samples:
         stream.push_fast(stamp, q, dq, tau)
+    observer._signals[signal][:] = 0.0
     without = stream.estimate()
-    observer._signals["hysteresis"][:] = HYSTERESIS
+    observer._signals[signal][:] = value
     return without, stream.estimate()
 
 
 @pytest.fixture(scope="module")
 def press():
-    """The arm, the samples of a press until it has lasted for a second, and how many of them are since the touch."""
+    """The arm and the samples of a press until it has lasted for a second."""
     simulation = open_simulation("linear_contact", "ur16e")
-    samples, pressed, touched = [], 0, 0
+    samples, pressed = [], 0
     while pressed < PRESSED * RATE:
         sample = simulation.step()
         samples.append((sample.stamp_ns, sample.q.copy(), sample.dq.copy(), sample.tau.copy()))
-        force = np.linalg.norm(sample.truth["wrench_tcp"][:3])
-        touched += force > 1.0
-        pressed += force > 30.0
-    return simulation.arm, samples, touched
+        pressed += np.linalg.norm(sample.truth["wrench_tcp"][:3]) > 30.0
+    return simulation.arm, samples
 
 
-def test_hysteresis_moves_the_force_by_what_the_covariance_says(press):
-    """Planted: from the touch on the motors of the loaded joints turn further than stiffness explains, against the
-    load."""
-    arm, samples, touched = press
-    without, told = estimates(arm, samples)
+def test_a_depth_off_the_contact_law_widens_the_force_by_what_the_spring_makes_of_it(press):
+    """By hand: K delta / (1 + K c) along the force, c the compliance of the elastic joints along the normal."""
+    arm, samples = press
+    without, told = estimates(arm, samples, "ur16e_driver", "depth_error", DEPTH_ERROR)
+    assert told.mode == "contact_1"
     np.testing.assert_array_equal(told.force_tcp, without.force_tcp)
-    added = told.force_covariance - without.force_covariance
-    sizes, axes = np.linalg.eigh(added)
-    assert sizes[2] > 1.0 and np.abs(sizes[:2]).max() < 1e-6 * sizes[2]  # the deflections err together
-    elastic = load_actuators("ur16e").elastic
-    load = arm.tcp_jacobian(samples[-1][1])[:3].T @ told.force_base
-    deflection = load[elastic.joints] / elastic.stiffness
-    speed = np.zeros(arm.n)
-    speed[elastic.joints] = 2 * HYSTERESIS * deflection / np.linalg.norm(deflection) * RATE / touched  # [rad/s]
-    first = len(samples) - touched
-    late = [(t, q, dq - speed * (k >= first), tau) for k, (t, q, dq, tau) in enumerate(samples)]
-    moved = estimates(arm, late)[0].force_tcp - without.force_tcp
-    assert abs(axes[:, 2] @ moved) == pytest.approx(np.sqrt(sizes[2]), rel=0.4)
+    sizes, axes = np.linalg.eigh(told.force_covariance - without.force_covariance)
+    assert np.abs(sizes[:2]).max() < 1e-6 * sizes[2]
+    force = np.linalg.norm(told.force_tcp)
+    assert abs(axes[:, 2] @ told.force_tcp) == pytest.approx(force, rel=1e-3)
+    elastic, told_stiffness = load_actuators("ur16e").elastic, told.contacts[0].stiffness
+    stiffness = np.linalg.norm(told_stiffness)
+    bends = (arm.tcp_jacobian(samples[-1][1])[:3].T @ told_stiffness / stiffness)[elastic.joints]
+    error = stiffness * DEPTH_ERROR / (1 + stiffness * np.sum(bends**2 / elastic.stiffness))
+    assert sizes[2] == pytest.approx(error**2 * force**2 / (force**2 + error**2), rel=0.05)  # its joints are learnt
 
 
-def test_hysteresis_widens_the_force_of_an_unknown_contact_and_does_not_move_it():
+def test_a_depth_off_the_contact_law_says_nothing_of_an_unknown_contact(pushed):
+    without, told = estimates(*pushed, "ur16e_driver", "depth_error", DEPTH_ERROR)
+    assert told.mode == "unknown"
+    np.testing.assert_allclose(told.force_covariance, without.force_covariance, rtol=1e-3)
+
+
+@pytest.fixture(scope="module")
+def pushed():
+    """The arm and the samples of a push."""
     arm, t = RigidBodyArm("ur16e"), np.arange(3 * RATE) / RATE
     push = [Push(1.5, 4.0, np.array([0.0, 40.0, 40.0]))]
     theta = random_motion("ur16e", t, np.random.default_rng(4), 0.0, 1.0)
     recording = record(arm, theta, pushes(arm, push, t), World())
-    samples = list(zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau))
-    robot = load_arm("ur16e")
-    without, told = estimates(robot, samples, "ur16e_driver")
+    return load_arm("ur16e"), list(zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau))
+
+
+def test_hysteresis_widens_the_force_of_an_unknown_contact_and_does_not_move_it(pushed):
+    without, told = estimates(*pushed, "ur16e_driver", "hysteresis", HYSTERESIS)
     assert told.mode == "unknown"
     np.testing.assert_array_equal(told.force_tcp, without.force_tcp)
     sizes = np.linalg.eigvalsh(told.force_covariance - without.force_covariance)

@@ -93,6 +93,21 @@ def test_an_error_within_the_sensorless_uncertainty_is_not_noticed(estimate):
     assert not any(problems)
 
 
+def test_in_a_long_press_the_sensorless_force_drifts_and_the_sensor_stays_in_use(estimate):
+    """25 N within a quarter of an hour are no fault of the sensor; within seconds they are."""
+    wrist, found = WristForce(), {}
+    for t in np.arange(0.0, 903.0, 0.1):
+        drift = 25.0 * np.clip((t - 3.0) / 900.0, 0.0, 1.0) + (50.0 if t > 3.0 else 0.0)
+        seen = dataclasses.replace(
+            estimate, force_tcp=drift * NORMAL, force_covariance=np.eye(3), modes={"free": float(t <= 3.0)}
+        )
+        reading = np.append(OFFSET + 50.0 * (t > 3.0) * NORMAL + 0.01 * np.sin(t), np.zeros(3))
+        found[t] = wrist.update(t, t, reading, seen).problem
+    assert not any(found.values())
+    _, _, problems = press(estimate, lambda _: 0.0, felt=lambda t: 75.0 * float(t > 3.0), std=1.0)
+    assert "differs from the sensorless force" in problems[-1]
+
+
 @pytest.mark.parametrize("jump, drift", [(-30.0, 0.0), (30.0, 0.0), (0.0, -2.0), (0.0, 2.0)])
 def test_while_a_sensor_is_at_fault_its_driver_subtracts_the_error(estimate, jump, drift):
     """A hold would follow a sensor that drifts on, beyond every limit of the force."""
