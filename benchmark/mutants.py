@@ -85,6 +85,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("parity: the estimate never drifts", "CONTACT_ERROR**2) + walked", "CONTACT_ERROR**2)"),
     ],
     ("filters/wrist_sensor/force.py", "test/filters/wrist_sensor/test_force.py"): [
+        ("wrist: the sensorless force never drifts", "math.sqrt(self._filter.walked)", "0.0"),
         ("wrist: a hold follows a sensor at fault", "self._parity.residual if self._faulty else 0.0", "0.0"),
         ("wrist: a suspected jump is believed", "without if without @ without > force @ force else force", "force"),
     ],
@@ -298,6 +299,9 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ],
     ("control/supervision.py", "test/control/test_second_force.py"): [
         ("push: one force alone is believed", "min(most - now.doubt, force", "min(most, force")
+    ],
+    ("control/controller.py", "test/control/test_second_force.py"): [
+        ("push: an estimate that drifted is believed", "drift / max(", "0 / max(")
     ],
     ("filters/wrist_sensor/zeroed.py", "test/filters/wrist_sensor/test_zeroed.py"): [
         ("zeroed: no jump is a fault", "self.fault, self._before = jump, before", "pass"),

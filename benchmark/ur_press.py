@@ -226,7 +226,7 @@ class UrPress:
         if reading.problem:
             return dataclasses.replace(observation, valid=False, reason=f"wrist sensor: {reading.problem}")
         _, rotation = self.arm.tcp_pose(sample.q)
-        return observation.with_sensor(rotation @ reading.force)
+        return observation.with_sensor(rotation @ reading.force, reading.drift)
 
     def _command(self, pose: EquilibriumPose) -> None:
         try:

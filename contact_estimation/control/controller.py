@@ -91,9 +91,17 @@ class Observation:
             reason=estimate.reason,
         )
 
-    def with_sensor(self, force: np.ndarray) -> Observation:
-        """Return the observation with the force (3,) [N] of a sensor, base axes; its own becomes the second one."""
-        return replace(self, force=force, second_force=self.force, sensed=True)
+    def with_sensor(self, force: np.ndarray, drift: float) -> Observation:
+        """Return the observation with the force of a sensor; its own becomes the second one, less what may be drift.
+
+        Args:
+            force: (3,) [N] by the sensor, base axes.
+            drift: of the observation's own force since the touch [N]. In a long press it would else end a sound push.
+        """
+        second = self.force
+        if second is not None and drift > 0.0:
+            second = second * (1.0 - drift / max(float(np.linalg.norm(second)), drift))
+        return replace(self, force=force, second_force=second, sensed=True)
 
 
 @dataclass(frozen=True)

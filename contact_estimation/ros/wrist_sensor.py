@@ -72,7 +72,7 @@ class WristSensor:
         if reading.problem:
             return replace(observation, valid=False, reason=f"wrist sensor: '{self._topic}' {reading.problem}")
         _, rotation = self._arm.tcp_pose(estimate.q)
-        return observation.with_sensor(rotation @ reading.force)
+        return observation.with_sensor(rotation @ reading.force, reading.drift)
 
     def _problem(self, message: WrenchStamped, sensed: np.ndarray, stamp_ns: int) -> str:
         if message.header.frame_id != self._frame:

@@ -62,7 +62,7 @@ def observation(force: float, sensed: bool = False) -> Observation:
     position, _ = arm().tcp_pose(START)
     phi = np.array([0.0, 0.0, 5000.0, *(position + [0.0, 0.0, force / 5000.0]), 0.0, 0.0, 0.0])
     estimated = Observation(START, np.zeros(7), {"contact_1": phi}, force=np.array([0.0, 0.0, force]))
-    return estimated.with_sensor(estimated.force) if sensed else estimated
+    return estimated.with_sensor(estimated.force, drift=0.0) if sensed else estimated
 
 
 def pressing(name: str, force_deadband: float, sensed: bool = False):

@@ -53,5 +53,15 @@ def test_a_second_force_within_the_limit_changes_nothing(second):
     assert push("pi", 0.9 * WANTED, second) == push("pi", 0.9 * WANTED, None)
 
 
+def test_what_may_be_drift_of_the_estimate_does_not_limit_the_push():
+    """The estimate has twice the allowed force: 5 N of it may be drift, or nearly all of it."""
+    estimated = observation(2.5 * WANTED, None)
+    sensor = np.array([0.0, 0.0, 0.9 * WANTED])
+    for drift, second in ((0.0, 2.5 * WANTED), (5.0, 2.5 * WANTED - 5.0), (100.0, 0.0)):
+        seen = estimated.with_sensor(sensor, drift)
+        assert seen.force is sensor and seen.second_force == pytest.approx([0.0, 0.0, second])
+    assert push("pi", 0.9 * WANTED, 2.5 * WANTED) != push("pi", 0.9 * WANTED, None)
+
+
 def test_a_second_force_that_is_not_finite_is_no_estimate():
     assert push("pi", WANTED, np.nan)[1] is ControllerState.HOLDING

@@ -5,6 +5,7 @@ One object holds the filter of the offset and every guard of the sensor, for a n
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -31,11 +32,13 @@ class WristReading(NamedTuple):
 
     Attributes:
         force: (3,) [N] on the robot without the offset, TCP axes.
+        drift: of the sensorless force since the touch [N], standard deviation.
         problem: why it must not be used, else empty.
         note: what was found and followed, else empty.
     """
 
     force: np.ndarray
+    drift: float
     problem: str = ""
     note: str = ""
 
@@ -103,7 +106,8 @@ class WristForce:
             force = self._filter.force_tcp(t, sensed, estimate)
             problem = self._compare(t, force, estimate)
         self._faulty = bool(problem)
-        return WristReading(force if problem else self._cautious(force), problem, note)
+        drift = math.sqrt(self._filter.walked)
+        return WristReading(force if problem else self._cautious(force), drift, problem, note)
 
     def _follow_jump(self, read_at: float, sensed: np.ndarray, felt: np.ndarray) -> str:
         """Take the jump of a sensor that was zeroed into its offset; return what happened."""

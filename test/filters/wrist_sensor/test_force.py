@@ -102,8 +102,10 @@ def test_in_a_long_press_the_sensorless_force_drifts_and_the_sensor_stays_in_use
             estimate, force_tcp=drift * NORMAL, force_covariance=np.eye(3), modes={"free": float(t <= 3.0)}
         )
         reading = np.append(OFFSET + 50.0 * (t > 3.0) * NORMAL + 0.01 * np.sin(t), np.zeros(3))
-        found[t] = wrist.update(t, t, reading, seen).problem
-    assert not any(found.values())
+        found[t] = wrist.update(t, t, reading, seen)
+    assert not any(reading.problem for reading in found.values())
+    drifts = [reading.drift for reading in found.values()]
+    assert drifts[20] == 0.0 and drifts[-1] == pytest.approx(15.0, rel=0.01)  # 0.5 N/s^0.5 for a quarter of an hour
     _, _, problems = press(estimate, lambda _: 0.0, felt=lambda t: 75.0 * float(t > 3.0), std=1.0)
     assert "differs from the sensorless force" in problems[-1]
 
