@@ -41,7 +41,7 @@ class ImmContact:
     stiffness_factor: float = key(2.2, doc="one standard deviation is this factor up or down", check=positive)
     stiffness_random_walk: float = key(
         0.05,
-        doc="relative change of the stiffness in one second",
+        doc="relative change of the stiffness in one second of motion along the normal ('stiffness_way')",
         unit="1/s^0.5",
         check=non_negative,
         was="stiffness_wander",

@@ -18,7 +18,7 @@ import casadi as ca
 
 from contact_estimation.codegen import call_named, named_function, symbols
 from contact_estimation.filters.imm.contact_law import ContactForces, contacts_at
-from contact_estimation.filters.imm.prediction import build_prediction
+from contact_estimation.filters.imm.prediction import build_prediction, way_share
 from contact_estimation.filters.imm.signals import shapes
 from contact_estimation.filters.imm.state import LEAST_DEFLECTION, StateLayout
 from contact_estimation.filters.imm.unknown import push_covariance
@@ -31,8 +31,6 @@ UNDECIDED = 0.5
 _PRESSURE, _POINT, _GEOMETRY = ("stiffness", "rest"), ("point_x", "point_y"), ("tilt_1", "tilt_2", "point_z")
 #: The place along the tool: only lateral force has a torque by it.
 _LEVER = ("point_z",)
-#: [m] Keeps the share of a way in a depth defined where there is none.
-_LEAST_WAY = 1e-9
 #: [N^2] Keeps shares of a force defined where there is none.
 _LEAST_SQUARE = 1e-9
 #: [Nm^2] Keeps the regression on a Coulomb amplitude defined where that is known.
@@ -109,8 +107,8 @@ def _build_shown(layout: StateLayout) -> ca.Function:
     for i, contact in enumerate(layout.contacts):
         (k,) = contact.indices("stiffness")
         if k is not None:
-            way = s.normal_way[i] / (s.stiffness_way * ca.fabs(s.depth[i]) + _LEAST_WAY)
-            shown[i] = ca.fmin(ca.fmax(way, covariance[k, k] / s.prior_variance[k]), 1)
+            known = covariance[k, k] / s.prior_variance[k]
+            shown[i] = ca.fmin(ca.fmax(way_share(s, s.normal_way[i], s.depth[i]), known), 1)
     joints = layout.parts["joint_stiffness"]
     most = s.gate * ca.sqrt(s.R[layout.m :])  # of what is no outlier
     torque = ca.fmin(ca.fmax(s.unexplained, -most), most)[layout.elastic_joints]

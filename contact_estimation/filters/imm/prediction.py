@@ -17,6 +17,20 @@ from contact_estimation.filters.kalman import pack, unpack
 _LEAST_WAY = 1e-9
 
 
+def way_share(s: SimpleNamespace, way: ca.SX, depth: ca.SX) -> ca.SX:
+    """Share, at most one, of an update and of a random walk that reaches a contact's stiffness.
+
+    It is the square of a ratio: small ways, as of a controller that trembles, add up to little in a long press.
+
+    Args:
+        s: symbol stiffness_way.
+        way: along the normal in the last second [m].
+        depth: of the contact [m].
+    """
+    share: ca.SX = ca.fmin(way / (s.stiffness_way * ca.fabs(depth) + _LEAST_WAY), 1) ** 2
+    return share
+
+
 def build_prediction(layout: StateLayout) -> ca.Function:
     """Over a block the contacts move with the arm, and every entry decays to its prior mean.
 
@@ -28,6 +42,7 @@ def build_prediction(layout: StateLayout) -> ca.Function:
     names = "x P decay noise motion_noise prior walk motion_share push_covariance duration relative_variance felt"
     names += " push_share within_noise push_regression tcp_jacobian unit_stiffness prior_variance law_variance theta"
     names += " basis tcp_pose tcp_before slid normal_variance friction_moves depth_variance push_held"
+    names += " normal_way stiffness_way"
     s = symbols(**shapes(layout, names + " steady_pose steady_before"))
     decay, disturbance = ca.SX(s.decay), layout.parts["disturbance"]
     decay[disturbance] = 1 - (1 - s.decay[disturbance]) * s.friction_moves
@@ -82,8 +97,9 @@ def _process_noise(layout: StateLayout, s: SimpleNamespace, x: ca.SX, before: ca
     is as uncertain as that motion times the spread of K. An extended Kalman filter would take that noise for a motion
     without a force, and noise of the force for a force without a motion; in a long press it learns a stiffness of zero,
     or without bound (Soderstrom, Errors-in-variables methods in system identification, 2007). The force departs from
-    its law by a share. The stiffness of a body may change with depth: ln K is a random walk over time and over the way
-    into it. It is never less known than before the touch.
+    its law by a share. The stiffness of a body may change with depth, and from place to place: ln K is a random walk
+    over the way into it, and over the time in which the arm moves along the normal. In a press that stands, K stays as
+    well known as it is, however a controller trembles. It is never less known than before the touch.
 
     Args:
         layout: parts of the filters' state.
@@ -99,6 +115,7 @@ def _process_noise(layout: StateLayout, s: SimpleNamespace, x: ca.SX, before: ca
         (stiffness,), (depth,) = part.indices("stiffness"), part.indices("rest")
         if stiffness is not None:
             if depth is not None:
+                noise[stiffness] *= way_share(s, s.normal_way[i], x[depth])
                 noise[stiffness] += s.depth_variance[i] * ca.fabs(x[depth] - s.x[depth])
             noise[stiffness] *= ca.fmax(1 - before[stiffness, stiffness] / s.prior_variance[stiffness], 0)
     for i, k, rest in layout.stiffness_and_rest:

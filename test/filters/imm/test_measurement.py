@@ -193,13 +193,18 @@ def as_moved(layout, decay, noise):
     return decay, noise
 
 
-def grown(layout, noise, covariance, deeper):
-    """Process noise (N,) of a block: that of its duration and of the ways ``deeper`` (I,) [m], as far as it may grow,
-    and what its motion adds."""
+def moving(depths):
+    """Shares (I,) of an update and of a random walk that reach the stiffness at ``depths`` (I,) [m]."""
+    return np.minimum(NORMAL_WAY / (STIFFNESS_WAY * np.abs(depths) + 1e-9), 1.0) ** 2
+
+
+def grown(layout, noise, covariance, depths, deeper):
+    """Process noise (N,) of a block: that of its duration and of the ways ``deeper`` (I,) to ``depths`` (I,) [m], as
+    far as it may grow, and what its motion adds."""
     noise = noise.copy()
-    for contact, way in zip(layout.contacts, deeper):
+    for contact, way, share in zip(layout.contacts, deeper, moving(depths)):
         k = contact.where.start
-        noise[k] = (noise[k] + DEPTH_WALK**2 * abs(way)) * max(1 - covariance[k, k] / layout.variance[k], 0)
+        noise[k] = (share * noise[k] + DEPTH_WALK**2 * abs(way)) * max(1 - covariance[k, k] / layout.variance[k], 0)
     motion = np.zeros(layout.size)
     motion[layout.parts["offset"]], motion[layout.parts["disturbance"]] = (
         MOTION_NOISE[: layout.m],
@@ -215,7 +220,7 @@ def predicted(motion, layout, x, covariance, decay, noise):
     before, last, x = covariance, x, decay * moved.ravel()
     depths = [contact.where.start + 1 for contact in layout.contacts]
     x[depths] += WITHIN_NOISE
-    transition, added = jacobian @ np.diag(decay), grown(layout, noise, covariance, (x - last)[depths])
+    transition, added = jacobian @ np.diag(decay), grown(layout, noise, covariance, x[depths], (x - last)[depths])
     for contact, way in zip(layout.contacts, WITHIN_NOISE):
         k = contact.where.start
         added[k + 1] += LAW_ERROR**2 * DURATION * x[k + 1] ** 2 + way**2 * np.exp(before[k, k])
@@ -232,11 +237,9 @@ def dense(motion, channels, layout, x, covariance, decay, noise, y, variance, s,
     stiffness = [contact.where.start for contact in layout.contacts]
     x, covariance = predicted(motion, layout, x, covariance, decay, noise)
     depth = np.array(channels(x, s, closed)[4]).ravel()
-    shown = np.maximum(
-        NORMAL_WAY / (STIFFNESS_WAY * np.abs(depth) + 1e-9), (np.diag(covariance) / layout.variance)[stiffness]
-    )
+    known = (np.diag(covariance) / layout.variance)[stiffness]
     taken = np.ones(layout.size)
-    taken[stiffness] = np.minimum(shown, 1.0)
+    taken[stiffness] = np.minimum(np.maximum(moving(depth), known), 1.0)
     joints = layout.parts["joint_stiffness"]
     told = y[layout.m :] - np.array(channels(x, s, closed)[0]).ravel()[layout.m :]
     told = np.clip(told, -gate * np.sqrt(variance[layout.m :]), gate * np.sqrt(variance[layout.m :]))
@@ -433,6 +436,19 @@ def test_joints_hardly_stiffen_while_a_known_contact_holds_its_load(arm, layout,
 
     assert (learnt(way=1e-4) > 1e-3).all()
     assert (learnt(way=0.0) < 0.05 * learnt(way=1e-4)).all()
+
+
+@pytest.mark.parametrize(("way", "grows"), [(0.0, False), (2e-6, False), (1e-3, True)])
+def test_a_stiffness_does_not_change_while_the_arm_stands(arm, layout, update, way, grows):
+    """Nor while a controller trembles: it would be less known every second, and then learn the errors of friction."""
+    x, _, decay, noise, variance, s = problem(arm, layout, np.random.default_rng(12))
+    known = np.diag(0.01 * layout.variance)
+    given = {"x": x, "P": known, "decay": decay, "noise": noise, "y": np.zeros(len(variance)), "R": 1e12 * variance}
+    given |= {"presliding_mean": s, "closed": (1.0, 0.0), "gate": 3.0, "depth_variance": 0.0}
+    found = evaluate(arm, update, layout, **given, normal_way=np.array([way, 0.0]))
+    change = unpack_array(found["P_next"], layout.size)[0, 0] - known[0, 0]
+    assert noise[0] > 0.0
+    assert change > 0.9 * noise[0] if grows else abs(change) < 0.01 * noise[0]
 
 
 def hold(arm, layout, update, told, encoder_noise=1e-5, torque_noise=1.0):
