@@ -13,7 +13,7 @@ from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.unknown import push_response
 from contact_estimation.filters.kalman import pack, unpack
 
-#: [m] Keeps the direction of a way defined where there is none.
+#: [m] Keeps the direction of a way, and its share in a depth, defined where there is none.
 _LEAST_WAY = 1e-9
 
 

@@ -56,7 +56,7 @@ class ForceParity:
         estimated: np.ndarray,
         covariance: np.ndarray,
         variance: np.ndarray,
-        walked: float = 0.0,
+        walked: float,
     ) -> bool:
         """Return whether the forces have contradicted each other for longer than an impact takes.
 
