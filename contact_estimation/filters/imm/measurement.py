@@ -31,6 +31,8 @@ UNDECIDED = 0.5
 _PRESSURE, _POINT, _GEOMETRY = ("stiffness", "rest"), ("point_x", "point_y"), ("tilt_1", "tilt_2", "point_z")
 #: The place along the tool: only lateral force has a torque by it.
 _LEVER = ("point_z",)
+#: Parts of a contact that take a share of an update.
+_PARTLY = ("stiffness", "point")
 #: [N^2] Keeps shares of a force defined where there is none.
 _LEAST_SQUARE = 1e-9
 #: [Nm^2] Keeps the regression on a Coulomb amplitude defined where that is known.
@@ -58,7 +60,7 @@ def build_update(arm: Arm, layout: StateLayout) -> ca.Function:
     names += " max_stiffness_step lower upper pressed_before felt walk motion_share push_covariance duration birth_time"
     names += " relative_variance slip_direction push_share load within_noise law_variance tcp_pose tcp_before slid"
     names += " normal_variance geometry_from_torque friction_moves normal_way stiffness_way hysteresis noise_share"
-    names += " depth_variance steady_pose steady_before push_regression tcp_jacobian unit_stiffness push_held"
+    names += " depth_variance steady_pose steady_before push_regression tcp_jacobian unit_stiffness push_held turn"
     s = symbols(ca.MX, **shapes(layout, names))
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
@@ -92,31 +94,40 @@ def build_update(arm: Arm, layout: StateLayout) -> ca.Function:
 
 
 def _build_shown(layout: StateLayout) -> ca.Function:
-    """Shares of an update that reach the stiffness of contacts (I,) and of joints (m,).
+    """Shares (N,) of an update that reach the entries of the state.
 
     Where the arm stands, slow errors of torque and friction would be learnt as stiffness of a contact. Only a way along
     the normal that is not small beside the depth shows it, once it is better known than before the touch.
+
+    They would be learnt as a place of the contact point, too: a lever times a force that does not change is a torque
+    bias. Only a force that changes shows it, and a tool that turns; or torque behind the gears, at any time.
 
     The hysteresis h of a gear would be learnt as its stiffness where only torque shows the load. There the stiffness
     takes the share u / (u + h^2) of an update, with the variance u of the deflection by the uncertain stiffness. A
     contact whose motion shows its stiffness shows its load, too.
     """
     names = "P prior_variance depth normal_way stiffness_way x deflection unexplained hysteresis R gate closed"
-    s = symbols(**shapes(layout, names))
-    shown, covariance = ca.SX.ones(len(layout.contacts)), unpack(s.P, layout.size)
+    s = symbols(**shapes(layout, names + " turn geometry_from_torque"))
+    covariance, shown = unpack(s.P, layout.size), ca.SX.ones(layout.size)
+    stiffness_shown = ca.SX.ones(len(layout.contacts))
     for i, contact in enumerate(layout.contacts):
         (k,) = contact.indices("stiffness")
         if k is not None:
             known = covariance[k, k] / s.prior_variance[k]
-            shown[i] = ca.fmin(ca.fmax(way_share(s, s.normal_way[i], s.depth[i]), known), 1)
+            share = ca.fmax(way_share(s, s.normal_way[i], s.depth[i]), known)
+            shown[k] = stiffness_shown[i] = ca.fmin(share, 1)
+        point = [k for k in contact.indices("point") if k is not None]
+        if point:
+            way = s.normal_way[i] + s.turn[i] * ca.sqrt(ca.sum1(s.prior_variance[point]))
+            shown[point] = ca.fmax(way_share(s, way, s.depth[i]), s.geometry_from_torque[i])
     joints = layout.parts["joint_stiffness"]
     most = s.gate * ca.sqrt(s.R[layout.m :])  # of what is no outlier
     torque = ca.fmin(ca.fmax(s.unexplained, -most), most)[layout.elastic_joints]
     expected = s.deflection + ca.exp(-s.x[joints]) * torque
     unexpected = ca.diag(covariance[joints, joints]) * expected**2  # (m,) [rad^2]
     beside = unexpected / (unexpected + s.hysteresis**2 + LEAST_DEFLECTION**2)
-    joints_shown = ca.fmax(beside, ca.mmax(s.closed * shown))
-    return named_function("shown", s, {"shown": shown, "joints_shown": joints_shown})
+    shown[joints] = ca.fmax(beside, ca.mmax(s.closed * stiffness_shown))
+    return named_function("shown", s, {"shown": shown})
 
 
 def _build_alignment(layout: StateLayout) -> ca.Function:
@@ -246,21 +257,20 @@ def _build_scalar(layout: StateLayout) -> ca.Function:
     """Kalman update with one gated scalar.
 
     ``aligned`` (I,) [m] are the depths at which errors of ln K and d leave the contacts' forces as they are. ``shown``
-    (I,) and ``joints_shown`` (m,) are the shares of the update that ln K and ln k take (partial-update Schmidt filter:
-    Brink, Partial-update Schmidt-Kalman filter, 2017).
+    (N,) are the shares of the update that the entries of the state take (Brink, Partial-update Schmidt-Kalman filter,
+    2017).
     """
     size, bounded, where = layout.size, layout.bounded, layout.parts["contacts"]
-    given = shapes(layout, "gate max_stiffness_step lower upper depth aligned") | {"shown": len(layout.contacts)}
-    given |= {"joints_shown": layout.m, "noise_share": 1}
+    given = shapes(layout, "gate max_stiffness_step lower upper depth aligned") | {"shown": size, "noise_share": 1}
     s = symbols(**shapes(layout, "x P"), innovation=1, variance=1, row=size, own=size, **given)
     cross = unpack(s.P, size)[:, where] @ s.row[where] + s.own
     expected = ca.dot(s.row, cross) + s.variance
     total = ca.fmax(expected, s.innovation**2 / s.gate**2)  # the noise that puts it on the gate
     gain = cross / total
     covariance = unpack(s.P - packed_outer(cross, gain), size)
-    contacts = [(k, s.shown[i]) for i, c in enumerate(layout.contacts) for k in c.indices("stiffness") if k is not None]
-    joints = [*range(size)[layout.parts["joint_stiffness"]]]
-    partly, share = [k for k, _ in contacts] + joints, ca.vertcat(*[share for _, share in contacts], s.joints_shown)
+    partly = [k for c in layout.contacts for part in _PARTLY for k in c.indices(part) if k is not None]
+    partly += range(size)[layout.parts["joint_stiffness"]]
+    share = s.shown[partly]
     covariance[partly, partly] += ((1 - share) * cross[partly]) @ ((1 - share) * gain[partly]).T
     gain[partly] *= share
     step, slope, aligned = _curved_step(layout, s, gain * s.innovation)

@@ -77,6 +77,7 @@ def sample_state(layout: StateLayout) -> Parts:
         height_last=contacts,  # [m] contact points along their normals in the last block
         height_followed=contacts,  # [m] the same behind a deadband of position_deadband standard deviations
         normal_way=contacts,  # [m] as the signal of that name
+        turn=contacts,  # [rad] as the signal of that name
     )
 
 
@@ -206,7 +207,8 @@ def build_block(arm: Arm, layout: StateLayout) -> ca.Function:
     }
     encoders = ca.fmin(w.encoder_noise, s.usual_noise) / s.count  # acceleration adds to the former in fast motion
     outputs |= _tcp_motion(s, w, *arm.tcp(kinematics), ca.sqrt(ca.sum1(jacobian[3:, :] ** 2 @ encoders)))
-    outputs |= _normal_motion(arm, layout, s, w, kinematics, encoders)
+    turned = ca.reshape((outputs["steady_pose"] - outputs["steady_before"])[3:], 3, 3)
+    outputs |= _normal_motion(arm, layout, s, w, kinematics, encoders, turned)
     w.load_average, w.place, w.moved = w.load_average + change / s.load_blocks, place, moved
     w.speed_average += faster / s.load_blocks
     w.torque_last, w.torque_before_last, w.torque_scatter = measured, w.torque_last, torque.scatter
@@ -281,18 +283,36 @@ def _follow_vector(behind: ca.SX, vector: ca.SX, width: ca.SX) -> ca.SX:
 
 
 def _normal_motion(
-    arm: Arm, layout: StateLayout, s: SimpleNamespace, w: SimpleNamespace, kinematics: Kinematics, encoders: ca.SX
+    arm: Arm,
+    layout: StateLayout,
+    s: SimpleNamespace,
+    w: SimpleNamespace,
+    kinematics: Kinematics,
+    encoders: ca.SX,
+    turned: ca.SX,
 ) -> dict[str, ca.SX]:
-    """Return the outputs of :func:`build_block` of the contact points' motion along normals; ``w`` follows."""
+    """Return the outputs of :func:`build_block` of the contact points' motion along normals; ``w`` follows.
+
+    Args:
+        arm: the robot.
+        layout: parts of the filters' state.
+        s: inputs of the block.
+        w: parts of the sample state.
+        kinematics: of the arm.
+        encoders: variances (n,) of the positions by noise [rad^2].
+        turned: change (3, 3) of the TCP's axes beyond that noise.
+    """
     rotation, position = arm.tcp(kinematics)
     heights = layout.heights(position, rotation, s.theta, s.basis)
     slopes = layout.height_slopes(arm, kinematics, s.theta, s.basis)
     followed = deadband_step(w.height_followed, heights, s.position_deadband * ca.sqrt(slopes**2 @ encoders))
     within_noise = (heights - w.height_last) - (followed - w.height_followed)
     beyond = ca.fabs(followed - w.height_followed)
-    way = w.normal_way + beyond - ca.fmin(s.duration / _WAY_TIME, 1) * w.normal_way
-    w.height_last, w.height_followed, w.normal_way = heights, followed, way
-    return {"within_noise": within_noise, "normal_way": way}
+    leaning = ca.vertcat(*[ca.norm_2(turned.T @ normal) for normal in ca.horzsplit(ca.reshape(s.basis, 3, -1))[::3]])
+    forgotten = ca.fmin(s.duration / _WAY_TIME, 1)
+    way, turn = w.normal_way + beyond - forgotten * w.normal_way, w.turn + leaning - forgotten * w.turn
+    w.height_last, w.height_followed, w.normal_way, w.turn = heights, followed, way, turn
+    return {"within_noise": within_noise, "normal_way": way, "turn": turn}
 
 
 def _elastic_variance(s: SimpleNamespace, w: SimpleNamespace, inertial: ca.SX, moved: ca.SX, joints: list[int]) -> Any:

@@ -85,6 +85,7 @@ def _of_block(layout: StateLayout) -> dict[str, Shape]:
         "slid": 3,  # [m] its way beyond that
         "within_noise": contacts,  # [m] motion of the contact points along their normals that may be encoder noise
         "normal_way": contacts,  # [m] their way along the normals beyond that in the last second
+        "turn": contacts,  # [rad] rotation of the TCP against the normals beyond that in the last second
         "load": n,  # [Nm] external torque of a payload
         "friction_drift": n,  # [Nm^2] variance of an unknown contact's torque by changed friction and by its lag
         "variance_factor": m + n,  # of the channels in the published covariance

@@ -26,6 +26,8 @@ STEADY_LAST = Q + np.array([5e-4, -3e-3, 1e-3, 1e-3, -1e-3, 0.0])
 
 #: [m] Way along the normals that shows the stiffness, and the share of the depth that shows it in full.
 NORMAL_WAY, STIFFNESS_WAY = np.array([2e-5, 1e-3]), 0.1
+#: [rad] Rotation of the tool against the normals.
+TURN = np.array([5e-4, 2e-4])
 #: [1/m^0.5]
 DEPTH_WALK = 3.0
 
@@ -157,6 +159,7 @@ def evaluate(arm, update, layout, **values):
         "tcp_before": pose(arm, LAST),
         "slid": SLID,
         "normal_way": NORMAL_WAY,
+        "turn": TURN,
         "steady_pose": pose(arm, Q),
         "steady_before": pose(arm, STEADY_LAST),
         "stiffness_way": STIFFNESS_WAY,
@@ -193,9 +196,9 @@ def as_moved(layout, decay, noise):
     return decay, noise
 
 
-def moving(depths):
-    """Shares (I,) of an update and of a random walk that reach the stiffness at ``depths`` (I,) [m]."""
-    return np.minimum(NORMAL_WAY / (STIFFNESS_WAY * np.abs(depths) + 1e-9), 1.0) ** 2
+def moving(depths, way=NORMAL_WAY):
+    """Shares (I,) of an update and of a random walk that a way (I,) [m] at ``depths`` (I,) [m] shows."""
+    return np.minimum(way / (STIFFNESS_WAY * np.abs(depths) + 1e-9), 1.0) ** 2
 
 
 def grown(layout, noise, covariance, depths, deeper):
@@ -240,6 +243,10 @@ def dense(motion, channels, layout, x, covariance, decay, noise, y, variance, s,
     known = (np.diag(covariance) / layout.variance)[stiffness]
     taken = np.ones(layout.size)
     taken[stiffness] = np.minimum(np.maximum(moving(depth), known), 1.0)
+    points = [[k for k in contact.indices("point") if k is not None] for contact in layout.contacts]
+    for i, point in enumerate(points):
+        leaning = NORMAL_WAY + TURN * np.sqrt(layout.variance[point].sum())
+        taken[point] = max(moving(depth, leaning)[i], SHOWN)
     joints = layout.parts["joint_stiffness"]
     told = y[layout.m :] - np.array(channels(x, s, closed)[0]).ravel()[layout.m :]
     told = np.clip(told, -gate * np.sqrt(variance[layout.m :]), gate * np.sqrt(variance[layout.m :]))
