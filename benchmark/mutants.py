@@ -123,7 +123,12 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
             "by(geometry, contact.force)",
             "by(geometry, contact.normal * contact.normal_force)",
         ),
-        ("contact: a load that is held bends joints", "ca.mmax(s.closed * shown)", "ca.mmax(s.closed)"),
+        (
+            "contact: torque of a press that stands shows its point",
+            "shown[point] = ca.fmax(way_share(s, way, s.depth[i]), s.geometry_from_torque[i])",
+            "shown[point] = 1",
+        ),
+        ("contact: a load that is held bends joints", "ca.mmax(s.closed * stiffness_shown)", "ca.mmax(s.closed)"),
     ],
     ("filters/imm/output.py", "test/filters/imm/test_output.py"): [
         ("output: a surface is exactly its law", "size = stiffness * depth_error", "size = 0 * depth_error"),

@@ -59,6 +59,18 @@ def swing(size):
     )
 
 
+@pytest.mark.parametrize("axis", [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+def test_a_tool_turns_against_a_normal_but_not_about_it(arm, blocks, two_contacts, axis):
+    """Nor is a rotation about the TCP a way of it."""
+    rate = np.linalg.solve(arm.tcp_jacobian(START_POSE), [0.0, 0.0, 0.0, *(0.2 * np.array(axis))])
+    _, rows = blocks(lambda t: START_POSE + rate * t, lambda t: rate, lambda t, q, dq: np.zeros(6), 10)
+    normals = np.array([contact.normal for contact in two_contacts.contacts])
+    across = np.linalg.norm(np.cross(normals / np.linalg.norm(normals, axis=1)[:, None], axis), axis=1)
+    np.testing.assert_allclose(rows[-1]["turn"], 0.02 * across, atol=2e-3)
+    assert across.max() > 0.9 and across.min() < 0.15
+    assert rows[-1]["normal_way"].max() < 1e-4
+
+
 def test_noise_of_the_motors_velocity_does_not_relax_their_friction(arm, actuators, two_contacts):
     """Presliding states keep their value over 5 s of standstill, and still turn with 1 mrad/s beside the noise."""
     layout = StateLayout(two_contacts, actuators, 6, motor_side=True)
