@@ -107,7 +107,7 @@ def _build_shown(layout: StateLayout) -> ca.Function:
     contact whose motion shows its stiffness shows its load, too.
     """
     names = "P prior_variance depth normal_way stiffness_way x deflection unexplained hysteresis R gate closed"
-    s = symbols(**shapes(layout, names + " turn geometry_from_torque"))
+    s = symbols(**shapes(layout, names + " turn"))
     covariance, shown = unpack(s.P, layout.size), ca.SX.ones(layout.size)
     stiffness_shown = ca.SX.ones(len(layout.contacts))
     for i, contact in enumerate(layout.contacts):
@@ -117,9 +117,9 @@ def _build_shown(layout: StateLayout) -> ca.Function:
             share = ca.fmax(way_share(s, s.normal_way[i], s.depth[i]), known)
             shown[k] = stiffness_shown[i] = ca.fmin(share, 1)
         point = [k for k in contact.indices("point") if k is not None]
-        if point:
+        if point and not layout.link_side:
             way = s.normal_way[i] + s.turn[i] * ca.sqrt(ca.sum1(s.prior_variance[point]))
-            shown[point] = ca.fmax(way_share(s, way, s.depth[i]), s.geometry_from_torque[i])
+            shown[point] = way_share(s, way, s.depth[i])
     joints = layout.parts["joint_stiffness"]
     most = s.gate * ca.sqrt(s.R[layout.m :])  # of what is no outlier
     torque = ca.fmin(ca.fmax(s.unexplained, -most), most)[layout.elastic_joints]
