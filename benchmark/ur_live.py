@@ -1,12 +1,13 @@
 """A UR16e presses through the RTDE driver, with and without its wrist sensor, and meets faults meanwhile.
 
     python benchmark/ur_live.py [--seconds 8] [--seed 0] [--rows "5 kN/m, sensor"] [--controller mpc]
-                                [--task NAME] [--observer NAME] [--record FILE] [--save]
+                                [--task NAME] [--observer NAME] [--air MM] [--approach MM_PER_S] [--record FILE] [--save]
 
 Driver, default observer, fusion with the wrist sensor, controller and recorder run as on a robot. The controller
 behind the registers is simulated, in simulated time: ``--seconds 1800`` is half an hour. ``--rows`` chooses the rows
-whose titles contain its text. ``--save`` writes every finished row into tables/ur_live.json, and all of them into
-ur_live.md. A row that is saved is not repeated. ``--record FILE`` keeps the samples of the last run.
+whose titles contain its text. ``--air MM`` is the way to the surface, by default 0.4 mm, and ``--approach`` the speed
+there. ``--save`` writes every finished row into tables/ur_live.json, and all of them into ur_live.md. A row that is
+saved is not repeated. ``--record FILE`` keeps the samples of the last run.
 """
 
 from __future__ import annotations
@@ -110,6 +111,8 @@ def main() -> int:
     parser.add_argument("--controller", default="mpc")
     parser.add_argument("--task", default=UrPressOptions.task, help="a name in a profile's tasks, or a file")
     parser.add_argument("--observer", default=UrPressOptions.observer, help="its name in the profile, or a file")
+    parser.add_argument("--air", type=float, help="[mm] between tool and surface at the start, default 0.4")
+    parser.add_argument("--approach", type=float, default=1e3 * UrPressOptions.approach_speed, help="[mm/s]")
     parser.add_argument("--record", type=Path)
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
@@ -124,7 +127,9 @@ def main() -> int:
     for press_title, stiffness, sensor, offset, fault in jobs:
         title = "" if args.task == UrPressOptions.task else f"{Path(args.task).stem}, "
         title += "" if args.observer == UrPressOptions.observer else f"{Path(args.observer).stem}, "
-        title += f"{args.controller}, seed {args.seed}, {args.seconds:g} s: {press_title}"
+        title += f"{args.controller}, seed {args.seed}, {args.seconds:g} s"
+        title += "" if args.air is None else f", {args.air:g} mm of air at {args.approach:g} mm/s"
+        title += f": {press_title}"
         if title in rows or args.rows not in title:
             continue
         options = UrPressOptions(
@@ -135,6 +140,8 @@ def main() -> int:
             sensor=sensor,
             offset=offset,
             seed=args.seed,
+            air=None if args.air is None else args.air / 1e3,
+            approach_speed=args.approach / 1e3,
             keep_samples=args.record is not None,
         )
         press = UrPress(options)
