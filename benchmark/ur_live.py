@@ -1,7 +1,8 @@
 """A UR16e presses through the RTDE driver, with and without its wrist sensor, and meets faults meanwhile.
 
     python benchmark/ur_live.py [--seconds 8] [--seed 0] [--rows "5 kN/m, sensor"] [--controller mpc]
-                                [--task NAME] [--observer NAME] [--air MM] [--approach MM_PER_S] [--record FILE] [--save]
+                                [--task NAME] [--observer NAME] [--air MM] [--approach MM_PER_S]
+                                [--record FILE] [--save]
 
 Driver, default observer, fusion with the wrist sensor, controller and recorder run as on a robot. The controller
 behind the registers is simulated, in simulated time: ``--seconds 1800`` is half an hour. ``--rows`` chooses the rows
