@@ -125,7 +125,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ),
         (
             "contact: torque of a press that stands shows its point",
-            "shown[point] = way_share(s, way, s.depth[i])",
+            "shown[point] = ca.fmax(way_share(s, way, s.depth[i]), s.geometry_from_torque[i])",
             "shown[point] = 1",
         ),
         ("contact: a load that is held bends joints", "ca.mmax(s.closed * stiffness_shown)", "ca.mmax(s.closed)"),

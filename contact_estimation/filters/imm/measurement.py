@@ -100,14 +100,14 @@ def _build_shown(layout: StateLayout) -> ca.Function:
     the normal that is not small beside the depth shows it, once it is better known than before the touch.
 
     They would be learnt as a place of the contact point, too: a lever times a force that does not change is a torque
-    bias. Only a force that changes shows it, and a tool that turns; or torque behind the gears, at any time.
+    bias. Only a force that changes shows it, and a tool that turns; or torque that shows the geometry, at any time.
 
     The hysteresis h of a gear would be learnt as its stiffness where only torque shows the load. There the stiffness
     takes the share u / (u + h^2) of an update, with the variance u of the deflection by the uncertain stiffness. A
     contact whose motion shows its stiffness shows its load, too.
     """
     names = "P prior_variance depth normal_way stiffness_way x deflection unexplained hysteresis R gate closed"
-    s = symbols(**shapes(layout, names + " turn"))
+    s = symbols(**shapes(layout, names + " turn geometry_from_torque"))
     covariance, shown = unpack(s.P, layout.size), ca.SX.ones(layout.size)
     stiffness_shown = ca.SX.ones(len(layout.contacts))
     for i, contact in enumerate(layout.contacts):
@@ -119,7 +119,7 @@ def _build_shown(layout: StateLayout) -> ca.Function:
         point = [k for k in contact.indices("point") if k is not None]
         if point and not layout.link_side:
             way = s.normal_way[i] + s.turn[i] * ca.sqrt(ca.sum1(s.prior_variance[point]))
-            shown[point] = way_share(s, way, s.depth[i])
+            shown[point] = ca.fmax(way_share(s, way, s.depth[i]), s.geometry_from_torque[i])
     joints = layout.parts["joint_stiffness"]
     most = s.gate * ca.sqrt(s.R[layout.m :])  # of what is no outlier
     torque = ca.fmin(ca.fmax(s.unexplained, -most), most)[layout.elastic_joints]

@@ -246,7 +246,7 @@ def dense(motion, channels, layout, x, covariance, decay, noise, y, variance, s,
     points = [[k for k in contact.indices("point") if k is not None] for contact in layout.contacts]
     for i, point in enumerate(points):
         leaning = NORMAL_WAY + TURN * np.sqrt(layout.variance[point].sum())
-        taken[point] = moving(depth, leaning)[i]
+        taken[point] = max(moving(depth, leaning)[i], SHOWN)
     joints = layout.parts["joint_stiffness"]
     told = y[layout.m :] - np.array(channels(x, s, closed)[0]).ravel()[layout.m :]
     told = np.clip(told, -gate * np.sqrt(variance[layout.m :]), gate * np.sqrt(variance[layout.m :]))
@@ -467,7 +467,7 @@ def test_torque_of_a_press_that_stands_shows_no_contact_point(arm, layout, updat
     known, point = np.diag(0.3 * layout.variance), [4, 5, POINT_Z]
     y = np.array(channels(x, s, (1.0, 0.0))[0]).ravel() + 2 * np.sqrt(variance)
     given = {"x": x, "P": known, "decay": np.ones_like(decay), "noise": np.zeros_like(decay), "y": y, "R": variance}
-    given |= {"presliding_mean": s, "closed": (1.0, 0.0), "gate": 3.0}
+    given |= {"presliding_mean": s, "closed": (1.0, 0.0), "gate": 3.0, "geometry_from_torque": 0.0}
     found = evaluate(arm, update, layout, **given, normal_way=np.array([way, 0.0]), turn=np.array([turn, 0.0]))
     moved = np.abs(found["x_next"] - x)[point] / np.sqrt(np.diag(known))[point]
     learnt = 1 - np.diag(unpack_array(found["P_next"], layout.size))[point] / np.diag(known)[point]
