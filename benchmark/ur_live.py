@@ -112,8 +112,9 @@ def main() -> int:
     parser.add_argument("--controller", default="mpc")
     parser.add_argument("--task", default=UrPressOptions.task, help="a name in a profile's tasks, or a file")
     parser.add_argument("--observer", default=UrPressOptions.observer, help="its name in the profile, or a file")
-    parser.add_argument("--air", type=float, help="[mm] between tool and surface at the start, default 0.4")
-    parser.add_argument("--approach", type=float, default=1e3 * UrPressOptions.approach_speed, help="[mm/s]")
+    usual = 1e3 * UrPressOptions.air, 1e3 * UrPressOptions.approach_speed
+    parser.add_argument("--air", type=float, default=usual[0], help="[mm] between tool and surface at the start")
+    parser.add_argument("--approach", type=float, default=usual[1], help="[mm/s]")
     parser.add_argument("--record", type=Path)
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
@@ -129,7 +130,7 @@ def main() -> int:
         title = "" if args.task == UrPressOptions.task else f"{Path(args.task).stem}, "
         title += "" if args.observer == UrPressOptions.observer else f"{Path(args.observer).stem}, "
         title += f"{args.controller}, seed {args.seed}, {args.seconds:g} s"
-        title += "" if args.air is None else f", {args.air:g} mm of air at {args.approach:g} mm/s"
+        title += "" if (args.air, args.approach) == usual else f", {args.air:g} mm of air at {args.approach:g} mm/s"
         title += f": {press_title}"
         if title in rows or args.rows not in title:
             continue
@@ -141,7 +142,7 @@ def main() -> int:
             sensor=sensor,
             offset=offset,
             seed=args.seed,
-            air=None if args.air is None else args.air / 1e3,
+            air=args.air / 1e3,
             approach_speed=args.approach / 1e3,
             keep_samples=args.record is not None,
         )

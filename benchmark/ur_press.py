@@ -44,7 +44,7 @@ class UrPressOptions:
         sensor: whether the wrist sensor is used.
         offset: of the wrist sensor along the TCP's z [N].
         seed: of everything random.
-        air: between tool and surface at the start [m]; None for that of the scenario, 0.4 mm.
+        air: between tool and surface at the start [m].
         settle: time before the approach [s].
         approach_speed: of the equilibrium [m/s].
         approach_force: that ends the approach [N].
@@ -58,7 +58,7 @@ class UrPressOptions:
     sensor: bool = True
     offset: float = 0.0
     seed: int = 0
-    air: float | None = None
+    air: float = 4e-4
     settle: float = 1.5
     approach_speed: float = 0.01
     approach_force: float = 15.0
@@ -140,9 +140,8 @@ class UrPress:
 
     def _world(self) -> Simulation:
         scenario, imperfections = load_scenario(SCENARIO), load_imperfections(ROBOT)
-        surfaces = [dataclasses.replace(s, stiffness=self.options.stiffness) for s in scenario.surfaces]
-        if self.options.air is not None:
-            surfaces = [dataclasses.replace(s, offset=[0.0, 0.0, -self.options.air]) for s in surfaces]
+        changed = {"stiffness": self.options.stiffness, "offset": [0.0, 0.0, -self.options.air]}
+        surfaces = [dataclasses.replace(s, **changed) for s in scenario.surfaces]
         scenario = replace(scenario, SCENARIO, surfaces=[to_mapping(s) for s in surfaces])
         wrench = dataclasses.replace(imperfections.wrench, bias=[0.0, 0.0, self.options.offset])
         return Simulation(scenario, self.arm, dataclasses.replace(imperfections, wrench=wrench), self.options.seed)

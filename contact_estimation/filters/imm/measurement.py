@@ -100,7 +100,8 @@ def _build_shown(layout: StateLayout) -> ca.Function:
     the normal that is not small beside the depth shows it, once it is better known than before the touch.
 
     They would be learnt as a place of the contact point, too: a lever times a force that does not change is a torque
-    bias. Only a force that changes shows it, and a tool that turns; or torque that shows the geometry, at any time.
+    bias. Only a force that changes shows it, and a tool that turns. Torque without joint friction shows it at any time:
+    behind the gears, or where ``geometry_from_torque`` says so.
 
     The hysteresis h of a gear would be learnt as its stiffness where only torque shows the load. There the stiffness
     takes the share u / (u + h^2) of an update, with the variance u of the deflection by the uncertain stiffness. A

@@ -308,7 +308,7 @@ def _normal_motion(
     followed = deadband_step(w.height_followed, heights, s.position_deadband * ca.sqrt(slopes**2 @ encoders))
     within_noise = (heights - w.height_last) - (followed - w.height_followed)
     beyond = ca.fabs(followed - w.height_followed)
-    leaning = ca.vertcat(*[ca.norm_2(turned.T @ normal) for normal in ca.horzsplit(ca.reshape(s.basis, 3, -1))[::3]])
+    leaning = ca.vertcat(*[ca.norm_2(turned.T @ normal) for normal in layout.normals(s.basis)])
     forgotten = ca.fmin(s.duration / _WAY_TIME, 1)
     way, turn = w.normal_way + beyond - forgotten * w.normal_way, w.turn + leaning - forgotten * w.turn
     w.height_last, w.height_followed, w.normal_way, w.turn = heights, followed, way, turn

@@ -265,6 +265,14 @@ class StateLayout:
         middle = x[self.friction_rows]
         bounds["lower"][self._friction], bounds["upper"][self._friction] = middle - self._change, middle + self._change
 
+    def normals(self, basis: Any) -> list[Any]:
+        """Return the contacts' prior normals (3,), base axes.
+
+        Args:
+            basis: (9 I,) normals and tangents, column by column.
+        """
+        return [basis[9 * i : 9 * i + 3] for i in range(len(self.contacts))]
+
     def heights(self, position: Any, rotation: Any, theta: Any, basis: Any) -> Any:
         """Return how far (I,) [m] the contacts' prior points are along their prior normals.
 
@@ -275,14 +283,13 @@ class StateLayout:
             basis: (9 I,) normals and tangents, column by column.
         """
         points = self._points(position, rotation, theta)
-        return ca.vertcat(*[ca.dot(basis[9 * i : 9 * i + 3], point) for i, point in enumerate(points)])
+        return ca.vertcat(*[ca.dot(normal, point) for normal, point in zip(self.normals(basis), points)])
 
     def height_slopes(self, arm: Arm, kinematics: Kinematics, theta: ca.SX, basis: ca.SX) -> ca.SX:
         """Return the slopes (I, n) [m/rad] of :meth:`heights` by the positions of the joints."""
         rotation, position = arm.tcp(kinematics)
         slopes = ca.SX(0, self.n)
-        for i, point in enumerate(self._points(position, rotation, theta)):
-            normal = basis[9 * i : 9 * i + 3]
+        for normal, point in zip(self.normals(basis), self._points(position, rotation, theta)):
             slopes = ca.vertcat(slopes, normal.T @ kinematics.point_jacobian(arm.tcp_frame, point))
         return slopes
 
