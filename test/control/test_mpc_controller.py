@@ -193,6 +193,21 @@ def test_a_prediction_on_a_rising_surface_holds_the_wanted_force(controller):
     assert forces[4:, 2] == pytest.approx(10.0, abs=0.5)
 
 
+@pytest.mark.parametrize("tilt", [-0.16, 0.16])
+def test_friction_on_a_normal_that_is_estimated_wrongly_leaves_no_error_of_the_force(tilt):
+    """Along the wrong normal a part of the friction looks like pressure."""
+    felt = np.array([4.0, 0.0, 10.0])  # as wanted, on a level plane: no reason to push more or less
+    phi = observation().contacts["contact_1"].copy()
+    phi[:3] = 1000.0 * np.array([np.sin(tilt), 0.0, np.cos(tilt)])
+    given = observation(contacts={"contact_1": phi}, force=felt)
+    task = replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=8, path=[0.0, 0.0, 0.0])
+    controller = MpcController(arm(), task, deadline=10.0)
+    controller.activate(observation())
+    commands = [controller.update(k * TICK, given) for k in range(200)]
+    assert abs(commands[-1].position[2] - commands[-51].position[2]) < 2e-5
+    assert controller.prediction(commands[-1].solution)[1][:, 2] == pytest.approx(10.0, abs=0.05)
+
+
 def test_the_weight_of_the_spring_costs_no_force(controller):
     """A contact that is taken for soft rises slowly: a weight on its whole spring would leave it below its force."""
     controller.problem.set("spring_weight", 1e-2)

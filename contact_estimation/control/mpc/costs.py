@@ -72,13 +72,18 @@ class Velocity(CostTerm):
 
 
 class ForceError(CostTerm):
-    """Contact force in base axes against ``force_target`` (3,) [N, of the environment ON the robot]: Q_f of eq. 30."""
+    """Contact force in base axes against ``force_target`` (3,) [N, of the environment ON the robot]: Q_f of eq. 30.
+
+    ``unmodelled_force`` (3,) [N] is what the published force has beside the contact laws, as friction does. It is
+    constant over the horizon, so that no lasting error of the wanted force remains (an output disturbance: Pannocchia
+    and Rawlings, Disturbance models for offset-free model-predictive control, 2003).
+    """
 
     name = "force"
 
     def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
         """Return the contact force minus the wanted one (3,) [N], base axes."""
-        return mode.force - parameters.get("force_target", 3)
+        return mode.force + parameters.get("unmodelled_force", 3) - parameters.get("force_target", 3)
 
 
 class ForceRate(CostTerm):
