@@ -20,14 +20,14 @@ _LEAST_WAY = 1e-9
 def way_share(s: SimpleNamespace, way: ca.SX, depth: ca.SX) -> ca.SX:
     """Share, at most one, of an update or of a random walk that reaches a contact's stiffness, or its point.
 
-    It is the square of a ratio: small ways, as of a controller that trembles, add up to little in a long press.
+    It is the fourth power of a ratio: small ways, as of a controller that trembles, add up to little in a long press.
 
     Args:
         s: symbol stiffness_way.
         way: along the normal in the last second [m]; for the point also by a turn of the tool.
         depth: of the contact [m].
     """
-    share: ca.SX = ca.fmin(way / (s.stiffness_way * ca.fabs(depth) + _LEAST_WAY), 1) ** 2
+    share: ca.SX = ca.fmin(way / (s.stiffness_way * ca.fabs(depth) + _LEAST_WAY), 1) ** 4
     return share
 
 

@@ -37,6 +37,8 @@ from contact_estimation.robot.rigid_body import Kinematics
 _NO_WAY = 1e-12
 #: [s] Memory of the way that shows a contact's stiffness.
 _WAY_TIME = 1.0
+#: [s] Low-pass of that way: joints that stick and slip tremble faster.
+_TREMBLE_TIME = 0.05
 
 
 def sample_state(layout: StateLayout) -> Parts:
@@ -76,6 +78,7 @@ def sample_state(layout: StateLayout) -> Parts:
         axes_followed=9,  # its axes, one after the other, behind a deadband of position_deadband of their deviations
         height_last=contacts,  # [m] contact points along their normals in the last block
         height_followed=contacts,  # [m] the same behind a deadband of position_deadband standard deviations
+        height_smooth=contacts,  # [m] that, low-passed
         normal_way=contacts,  # [m] as the signal of that name
         turn=contacts,  # [rad] as the signal of that name
     )
@@ -307,12 +310,13 @@ def _normal_motion(
     slopes = layout.height_slopes(arm, kinematics, s.theta, s.basis)
     followed = deadband_step(w.height_followed, heights, s.position_deadband * ca.sqrt(slopes**2 @ encoders))
     within_noise = (heights - w.height_last) - (followed - w.height_followed)
-    beyond = ca.fabs(followed - w.height_followed)
+    steadily = ca.fmin(s.duration / _TREMBLE_TIME, 1) * (followed - w.height_smooth)
     leaning = ca.vertcat(*[ca.norm_2(turned.T @ normal) for normal in layout.normals(s.basis)])
     forgotten = ca.fmin(s.duration / _WAY_TIME, 1)
-    way, turn = w.normal_way + beyond - forgotten * w.normal_way, w.turn + leaning - forgotten * w.turn
-    w.height_last, w.height_followed, w.normal_way, w.turn = heights, followed, way, turn
-    return {"within_noise": within_noise, "normal_way": way, "turn": turn}
+    w.height_last, w.height_followed, w.height_smooth = heights, followed, w.height_smooth + steadily
+    w.normal_way += ca.fabs(steadily) - forgotten * w.normal_way
+    w.turn += leaning - forgotten * w.turn
+    return {"within_noise": within_noise, "normal_way": w.normal_way, "turn": w.turn}
 
 
 def _elastic_variance(s: SimpleNamespace, w: SimpleNamespace, inertial: ca.SX, moved: ca.SX, joints: list[int]) -> Any:
@@ -406,7 +410,7 @@ class Preintegration:
         w.tcp_last[:] = pose
         w.axes_followed[:] = pose[3:]
         heights = self._layout.heights(position, rotation, self._signals["theta"], self._signals["basis"])
-        w.height_last[:] = w.height_followed[:] = np.array(heights).ravel()
+        w.height_last[:] = w.height_followed[:] = w.height_smooth[:] = np.array(heights).ravel()
         if not self._layout.motor_side:
             w.place[:], w.filtered[:], w.followed[:] = q, q, q
 

@@ -252,7 +252,7 @@ class ImmSettings(ObserverSettings):
         check=positive,
     )
     stiffness_way: float = key(
-        0.1,
+        0.07,
         doc="way along a contact's normal in a second, over its depth, from which on the contact shows its stiffness "
         "in full, once that is better known than at touch, and may change; less shows and changes it in part. Its "
         "point shows alike where joint friction is in the torque",

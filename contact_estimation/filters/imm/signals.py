@@ -84,7 +84,7 @@ def _of_block(layout: StateLayout) -> dict[str, Shape]:
         "slip_direction": 3,  # in which the TCP went over the last ``slip_length``, base axes, at most of length one
         "slid": 3,  # [m] its way beyond that
         "within_noise": contacts,  # [m] motion of the contact points along their normals that may be encoder noise
-        "normal_way": contacts,  # [m] their way along the normals beyond that in the last second
+        "normal_way": contacts,  # [m] their way along the normals in the last second, without what trembles
         "turn": contacts,  # [rad] rotation of the TCP against the normals beyond that in the last second
         "load": n,  # [Nm] external torque of a payload
         "friction_drift": n,  # [Nm^2] variance of an unknown contact's torque by changed friction and by its lag

@@ -198,7 +198,7 @@ def as_moved(layout, decay, noise):
 
 def moving(depths, way=NORMAL_WAY):
     """Shares (I,) of an update and of a random walk that a way (I,) [m] at ``depths`` (I,) [m] shows."""
-    return np.minimum(way / (STIFFNESS_WAY * np.abs(depths) + 1e-9), 1.0) ** 2
+    return np.minimum(way / (STIFFNESS_WAY * np.abs(depths) + 1e-9), 1.0) ** 4
 
 
 def grown(layout, noise, covariance, depths, deeper):

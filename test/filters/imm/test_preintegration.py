@@ -50,9 +50,9 @@ def blocks(arm, actuators, two_contacts):
     return run
 
 
-def swing(size):
-    """Every joint swings by ``size`` [rad] once a second, beginning at rest."""
-    rate = 2.0 * np.pi
+def swing(size, frequency=1.0):
+    """Every joint swings by ``size`` [rad], ``frequency`` [Hz] times a second, beginning at rest."""
+    rate = 2.0 * np.pi * frequency
     return (
         lambda t: START_POSE + size * (1.0 - np.cos(rate * t)),
         lambda t: np.full(6, size * rate * np.sin(rate * t)),
@@ -69,6 +69,17 @@ def test_a_tool_turns_against_a_normal_but_not_about_it(arm, blocks, two_contact
     np.testing.assert_allclose(rows[-1]["turn"], 0.02 * across, atol=2e-3)
     assert across.max() > 0.9 and across.min() < 0.15
     assert rows[-1]["normal_way"].max() < 1e-4
+
+
+def test_a_tremble_is_less_of_a_way_than_slow_motion(arm, blocks):
+    """Both move the tool up and down by as much in a second."""
+
+    def way(frequency):
+        _, rows = blocks(*swing(4e-3 / frequency, frequency), lambda t, q, dq: np.zeros(6), 100)
+        return rows[-1]["normal_way"]
+
+    assert (way(8.0) < 0.5 * way(1.0)).all()
+    assert (way(1.0) > 0.9 * way(0.5)).all()
 
 
 def test_noise_of_the_motors_velocity_does_not_relax_their_friction(arm, actuators, two_contacts):
