@@ -143,7 +143,15 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("contact: noise shows the geometry", "_carried(s.x, steady), s.x", "_carried(s.x, contacts), s.x"),
     ],
     ("filters/imm/preintegration.py", "test/filters/imm/test_preintegration.py"): [
-        ("contact: axes follow noise", "width = s.position_deadband * turn_noise", "width = 0 * turn_noise")
+        ("contact: axes follow noise", "width = s.position_deadband * turn_noise", "width = 0 * turn_noise"),
+        ("contact: a tremble is a way", "steadily = ca.fmin(s.duration / _TREMBLE_TIME, 1) * (", "steadily = 1.0 * ("),
+    ],
+    ("control/mpc/controller.py", "test/control/test_mpc_controller.py -k wrongly"): [
+        (
+            "mpc: friction on a wrong normal is pressure",
+            'self.problem.set("unmodelled_force", force)',
+            'self.problem.set("unmodelled_force", 0 * force)',
+        )
     ],
     ("filters/imm/free_starts.py", "test/filters/imm/test_unknown.py -k does_not_stay"): [
         ("free space: made anew after a push", "if felt and self._keeps(j, source):", "if False:")

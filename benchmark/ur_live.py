@@ -6,15 +6,16 @@
 
 Driver, default observer, fusion with the wrist sensor, controller and recorder run as on a robot. The controller
 behind the registers is simulated, in simulated time: ``--seconds 1800`` is half an hour. ``--rows`` chooses the rows
-whose titles contain its text. ``--air MM`` is the way to the surface, by default 0.4 mm, and ``--approach`` the speed
-there. ``--save`` writes every finished row into tables/ur_live.json, and all of them into ur_live.md. A row that is
-saved is not repeated. ``--record FILE`` keeps the samples of the last run.
+whose titles its regular expression matches. ``--air MM`` is the way to the surface, by default 0.4 mm, and
+``--approach`` the speed there. ``--save`` writes every finished row into tables/ur_live.json, and all of them into
+ur_live.md. A row that is saved is not repeated. ``--record FILE`` keeps the samples of the last run.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -108,7 +109,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rows", default="")
+    parser.add_argument("--rows", default="", help="a regular expression for the titles of the rows")
     parser.add_argument("--controller", default="mpc")
     parser.add_argument("--task", default=UrPressOptions.task, help="a name in a profile's tasks, or a file")
     parser.add_argument("--observer", default=UrPressOptions.observer, help="its name in the profile, or a file")
@@ -132,7 +133,7 @@ def main() -> int:
         title += f"{args.controller}, seed {args.seed}, {args.seconds:g} s"
         title += "" if (args.air, args.approach) == usual else f", {args.air:g} mm of air at {args.approach:g} mm/s"
         title += f": {press_title}"
-        if title in rows or args.rows not in title:
+        if title in rows or not re.search(args.rows, title):
             continue
         options = UrPressOptions(
             task=args.task,
