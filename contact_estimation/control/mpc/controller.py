@@ -4,8 +4,8 @@ The state is predicted forward to the middle of the period for which the command
 dynamics, under the equilibria commanded since the sample (Smith predictor). If the estimate publishes a force, the
 contacts' rest positions are moved along their normals until the plan's contact law gives that force. A mixture of
 filters publishes mean force, mean stiffness and mean rest, and the law of the means is not the mean force. The rests
-move on at their velocity. What the normals cannot give, such as friction, stays as it is over the plan: a wrong normal
-then makes no lasting error of the force.
+move on at their velocity. What the normals cannot give along the wanted force stays as it is over the plan: a wrong
+normal, along which a part of the friction looks like pressure, then makes no lasting error of the force.
 """
 
 from __future__ import annotations
@@ -165,11 +165,13 @@ class MpcController(SupervisedController):
         for one, normal, size, share in zip(phi, normals, stiffness, missing):
             one[3:6] += normal * (share / size)
         self.problem.set_contacts(np.concatenate(phi))
-        self._set_unmodelled(np.asarray(observation.force, float) - self._output(state)[1])
+        # Across the wanted force it may be friction, which the law has, too, and nothing is controlled.
+        left = self._normal @ (np.asarray(observation.force, float) - self._output(state)[1])
+        self._set_unmodelled(left * self._normal)
         return np.asarray(observation.force, float)
 
     def _set_unmodelled(self, force: np.ndarray) -> None:
-        """Set what the contact force has beside the contact laws (3,) [N]."""
+        """Set what the contact force has beside the contact laws (3,) [N], along the wanted force."""
         self._unmodelled = force
         self.problem.set("unmodelled_force", force)
 

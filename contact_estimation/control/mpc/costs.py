@@ -74,9 +74,9 @@ class Velocity(CostTerm):
 class ForceError(CostTerm):
     """Contact force in base axes against ``force_target`` (3,) [N, of the environment ON the robot]: Q_f of eq. 30.
 
-    ``unmodelled_force`` (3,) [N] is what the published force has beside the contact laws, as friction does. It is
-    constant over the horizon, so that no lasting error of the wanted force remains (an output disturbance: Pannocchia
-    and Rawlings, Disturbance models for offset-free model-predictive control, 2003).
+    ``unmodelled_force`` (3,) [N] is what the published force has beside the contact laws along the wanted one. It is
+    constant over the horizon, so that no lasting error remains (an output disturbance: Pannocchia and Rawlings,
+    Disturbance models for offset-free model-predictive control, 2003).
     """
 
     name = "force"
