@@ -15,7 +15,6 @@ A reading that changes in mid run shows as a step.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from contact_estimation.filters.plausibility.explanation import FREE, RIVAL_FREE
 from contact_estimation.filters.plausibility.readings import configured_reading, rival_readings
 from contact_estimation.filters.plausibility.settings import TorqueReadingSettings
 from contact_estimation.filters.plausibility.steps import Step, StepHypotheses
+from contact_estimation.filters.plausibility.suspicion import FreeAtRest, Suspicion
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import actuators_of
@@ -46,11 +46,6 @@ _DOUBT_TIME = 3.0
 REST_TIME, MOTION_TIME = 3.0, 0.5
 #: [rad] After so far a way a cleared alternative may be suspected again.
 _NEW_POSTURE = 0.1
-#: A torque at rest that changes by this share of the friction is no friction, but a contact ...
-_CHANGE_SHARE = 0.75
-#: ... if that is also as many times what it changes by from block to block: the torque of an exchanged joint may be as
-#: noisy as friction is large.
-_CHANGE_NOISE = 6.0
 #: [s] The friction of a joint changes for this long before the joint is seen to set off.
 _SET_OFF_TIME = 0.05
 #: [s] A step is judged after this; torque spikes of stops last 5 to 20 ms.
@@ -73,36 +68,6 @@ _STEP_MATCH = 0.4
 _STEP_ODDS = 5.0
 #: Least noise of a torque in a step, as a share of friction.
 _LEAST_NOISE = 0.05
-
-
-@dataclass
-class Suspicion:
-    """A rival that looks free where the configured reading does not.
-
-    Attributes:
-        rival: its index.
-        residual: (1 + R, n) in units of friction, under the configured reading and every rival, when the suspicion
-            arose, or when a joint reversed.
-        direction: (n,) sign of the joints' motion then.
-        q: (n,) position then [rad].
-        last: (1 + R, n) residual of the last block.
-        noise: (1 + R, n) mean absolute change of it from block to block.
-        blocks: since it arose.
-        changed: how long the torque has differed from then by more than friction makes at rest [s].
-        time: how long it has lasted [s].
-        moving_time: how long of that a joint moved [s].
-    """
-
-    rival: int
-    residual: np.ndarray
-    direction: np.ndarray
-    q: np.ndarray
-    last: np.ndarray
-    noise: np.ndarray
-    blocks: int = 0
-    changed: float = 0.0
-    time: float = 0.0
-    moving_time: float = 0.0
 
 
 class TorqueReadings:
@@ -172,6 +137,7 @@ class TorqueReadings:
         self._least = np.where(self._lone, FREE, np.where(numbers < 2, _TELLING_RESIDUAL, np.inf))
         self._telling, self._telling_time = np.zeros(len(self.rivals), dtype=bool), np.zeros(len(self.rivals))
         self._residual, self._misfit = np.zeros((1 + len(self.rivals), n)), np.zeros(1 + len(self.rivals))
+        self._at_rest = FreeAtRest(self._lone)
         self.margin = np.zeros(len(self.rivals))
         self.reset()
 
@@ -208,6 +174,7 @@ class TorqueReadings:
         #: (2, n) [Nm] of the last blocks: the model's torque, and what the configured reading says.
         self._past: deque[np.ndarray] = deque(maxlen=1 + round(longest / BLOCK))
         self._step: Step | None = None
+        self._at_rest.forget()
         self._suspicion: Suspicion | None = None
         self._strange = False
         if doubted:
@@ -244,18 +211,23 @@ class TorqueReadings:
         if self._misfit[0] > _TELLING_RESIDUAL or not self.proven[self._exchanged :].all():
             self._misfit[count:] = self._exchanges.misfit(q, dq, ddq, effort)
             self._residual[count:] = self._exchanges.residual
-        misfit = self._misfit
-        if np.abs(dq).max() > self._rest_speed:
+        misfit, moves = self._misfit, bool(np.abs(dq).max() > self._rest_speed)
+        if moves:
             self._delays.add(duration, float(misfit[0]), misfit[1:][self._late], out["early"])
-        self._telling_time = np.where(self._explained_by_others(misfit, felt), self._telling_time + duration, 0.0)
+        self._at_rest.follow(q, moves)
+        pushed = self._at_rest.contradicted(self._residual)
+        telling = self._explained_by_others(misfit, felt) & ~pushed
+        self._telling_time = np.where(telling, self._telling_time + duration, 0.0)
         self._telling = self._telling_time > _TELLING_TIME - 0.5 * BLOCK
         if misfit[0] < FREE and not self._telling.any():
             self._confirm_configured(duration, misfit, felt)
+            if not moves:
+                self._at_rest.add(q, self._residual)
         else:
             self._acquittal_time = 0.0
             self._lead[:] = 0.0
             # Where gravity is not felt, whatever makes the torque small explains friction best.
-            self._watch(duration, q, dq, misfit if felt > _BETTER else np.zeros_like(misfit))
+            self._watch(duration, q, dq, misfit if felt > _BETTER else np.zeros_like(misfit), pushed)
             self._update_doubt(duration, bool(out["pushed"][0] > FREE))
         self._report()
 
@@ -335,8 +307,16 @@ class TorqueReadings:
             self.margin[self._named] = 0.0  # what was wrong once may be wrong again
         self._named, self._acquittal_time, self._suspicion, self._stepped = rival, 0.0, None, False
 
-    def _watch(self, duration: float, q: np.ndarray, dq: np.ndarray, misfit: np.ndarray) -> None:
-        """Follow the likeliest unproven rival under which the arm would be free."""
+    def _watch(self, duration: float, q: np.ndarray, dq: np.ndarray, misfit: np.ndarray, pushed: np.ndarray) -> None:
+        """Follow the likeliest unproven rival under which the arm would be free.
+
+        Args:
+            duration: length of the block [s].
+            q: (n,) mean position [rad].
+            dq: (n,) mean velocity [rad/s].
+            misfit: (1 + R,) mean square residuals.
+            pushed: (R,) rivals that the torque of the arm at rest has contradicted before.
+        """
         if self._cleared_at is not None and np.max(np.abs(q - self._cleared_at)) > _NEW_POSTURE:
             self._cleared[:], self._cleared_at = False, None
         own, rivals = misfit[0], misfit[1:]
@@ -350,49 +330,24 @@ class TorqueReadings:
         direction = np.sign(dq) * (np.abs(dq) > 1e-3)
         now = self._suspicion
         if now is not None:
-            changed = self._changed(now, q, direction)
+            near = bool(np.abs(q - now.q).max() < _NEW_POSTURE)
+            changed = now.contradicted(self._residual, direction, near)
             now.changed = now.changed + duration if changed[now.rival] and not moving else 0.0
             candidates[now.rival] |= now.changed > 0  # until it is clear whether a joint sets off
             if now.changed > _SET_OFF_TIME:  # no reading changes at rest
                 self._cleared |= changed
                 self._cleared_at, now = q.copy(), None
-        candidates &= ~self._cleared
+        candidates &= ~(self._cleared | pushed)
         if not candidates.any():
             self._suspicion = None
             return
         if now is None or not candidates[now.rival]:
             rival = int(np.argmax(candidates))
-            base = self._residual.copy()
-            now = self._suspicion = Suspicion(rival, base, direction, q.copy(), base.copy(), np.zeros_like(base))
+            now = self._suspicion = Suspicion.of(rival, self._residual, direction, q)
         now.time += duration
         now.moving_time += duration if moving else 0.0
         if now.moving_time >= MOTION_TIME or (now.time >= REST_TIME and not proven[now.rival]):
             self._name(now.rival)
-
-    def _changed(self, now: Suspicion, q: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """Tell which rivals a change of the torque contradicts: more than friction and noise can make at rest.
-
-        A force that changes under one rival need not do so under another: what is large in Nm is small in amperes. A
-        change under the configured reading contradicts all.
-
-        Args:
-            now: the suspicion. Joints that set off or reverse, and change their friction, begin anew in it.
-            q: (n,) position [rad]. Far from where the suspicion arose a wrong torque changes, too.
-            direction: (n,) sign of the joints' motion.
-
-        Returns:
-            (R,) whether the torque changed under the rival since the suspicion arose.
-        """
-        residual = self._residual
-        turned = direction * now.direction < np.abs(direction)
-        now.residual[:, turned], now.direction[turned] = residual[:, turned], direction[turned]
-        now.blocks += 1
-        now.noise += (np.abs(residual - now.last) - now.noise) / now.blocks
-        now.last = residual.copy()
-        changed = np.abs(residual - now.residual) > np.fmax(_CHANGE_SHARE, _CHANGE_NOISE * now.noise)
-        contradicted = changed.any(axis=1)  # (1 + R,)
-        near = np.abs(q - now.q).max() < _NEW_POSTURE
-        return np.asarray(contradicted[1:] | (contradicted[0] & near))
 
     def _report(self) -> None:
         self.suspects = False
@@ -441,6 +396,7 @@ class TorqueReadings:
             noise: (n,) root mean square change between samples before, in units of friction.
         """
         self._settled_time = 0.0
+        self._at_rest.forget()
         now, size = self._step, self.per_friction * (after - before)
         if now is None:
             self._step = Step(t, mean.copy(), before.copy(), after.copy(), noise, q.copy())

@@ -124,6 +124,58 @@ def test_a_contact_that_cancels_gravity_is_doubted_before_proof_and_cleared_by_i
     assert readings.problem == ""
 
 
+#: Here shoulder lift and elbow carry torques that an exchange of the two hardly changes.
+ALIKE = np.array([0.2, -1.6, 1.9, -1.8, -1.5, 0.3])
+
+
+def exchanged_torque(arm):
+    """What a free arm at ALIKE gives where the signals of shoulder lift and elbow are exchanged."""
+    order = [0, 2, 1, 3, 4, 5]
+    return arm.gravity(ALIKE[order])[order]
+
+
+def push_in(readings, before, after, seconds=0.3):
+    """The torque of an arm that stands goes over into another one, and stays."""
+    for share in np.linspace(0, 1, round(seconds / BLOCK)):
+        rest(readings, (1 - share) * before + share * after, BLOCK, ALIKE)
+        assert readings.problem == ""
+    rest(readings, after, 2 * REST_TIME, ALIKE)
+
+
+def test_a_push_at_rest_is_no_other_reading_whatever_it_looks_like(arm):
+    """A reading does not change at rest, so a torque that was free before and changes is a force."""
+    readings = readings_of(arm)
+    rest(readings, arm.gravity(ALIKE), 1.0, ALIKE)
+    assert not readings.proven[readings.rivals.index("signals with shoulder_lift_joint and elbow_joint exchanged")]
+    push_in(readings, arm.gravity(ALIKE), exchanged_torque(arm))
+    assert readings.problem == ""
+
+
+@pytest.mark.parametrize("how", ["from the first sample", "behind a gap", "behind a step", "in another posture"])
+def test_a_torque_that_did_not_change_at_rest_may_be_another_reading(arm, how):
+    readings, gravity, wrong = readings_of(arm), arm.gravity(ALIKE), exchanged_torque(arm)
+    if how != "from the first sample":
+        rest(readings, gravity, 1.0, ALIKE)
+    if how == "behind a gap":
+        readings.restart()
+    if how == "behind a step":
+        readings.add_step(0.0, ALIKE, gravity, wrong, gravity, 0.2 * np.ones(6))
+    if how == "in another posture":
+        rest(readings, arm.gravity(ALIKE + 0.03), BLOCK, ALIKE + 0.03)
+    rest(readings, wrong, 2 * REST_TIME, ALIKE)
+    assert "looks like" in readings.problem
+
+
+def test_a_wrist_whose_torque_goes_wrong_alone_at_rest_is_doubted(arm):
+    """A force that loads a wrist only is rare, and its sensor may fail at rest, too."""
+    readings, drift = readings_of(arm), np.zeros(6)
+    rest(readings, arm.gravity(ALIKE), 1.0, ALIKE)
+    for drift[4] in np.linspace(0, 40.0, 6):
+        rest(readings, arm.gravity(ALIKE) + drift, BLOCK, ALIKE)
+    rest(readings, arm.gravity(ALIKE) + drift, 2 * REST_TIME, ALIKE)
+    assert "wrong on wrist_2_joint alone" in readings.problem
+
+
 def test_a_contact_does_not_clear_a_unit_under_which_the_effort_hardly_changes(arm):
     """A push of 60 N in amperes: motor current no longer explains a free arm, a torque without gravity still does."""
     readings, gravity = readings_of(arm), arm.gravity(Q)
