@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contact_estimation import load_arm
+from contact_estimation import load_arm, open_stream
 from contact_estimation.filters.plausibility.monitor import SignalMonitor
 from contact_estimation.filters.settings import load_sensor_settings
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
-from rigid_body_recording import RATE, START, Push, Recording, RigidBodyArm, World, pushes, record
+from rigid_body_recording import RATE, START, Push, Recording, RigidBodyArm, World, pushes, random_motion, record
 
 #: [s] of a recording, and sample at which something happens.
 DURATION, AT = 1.6, 400
@@ -68,6 +68,23 @@ def test_a_fault_within_one_sample_is_named(body, words):
     said = told(recording, tau)
     assert set(said[:AT]) == {""}
     assert all(words in text for text in said[AT + round(0.1 * RATE) :]), set(said)
+
+
+def test_joints_that_come_in_another_order_in_mid_run_are_doubted_behind_the_jump(body):
+    """Their positions jump, and are refused for as long as samples may be missing. Behind that nothing is proven."""
+    t = np.arange(4 * RATE) / RATE
+    theta = random_motion("fr3", t, np.random.default_rng(0), 0.3, 2.0)
+    recording = record(body, theta, pushes(body, [], t), World())
+    stream = open_stream("fr3", "contact_imm")
+    good, begin = [], 2 * RATE
+    for k, (stamp, *sample) in enumerate(recording.samples()):
+        if k >= begin:
+            sample = [values[::-1] for values in sample]
+        estimate = stream.push(stamp, *sample)
+        good.append(estimate.valid)
+    assert all(good[:begin])
+    assert stream.monitor.readings.proven.any()
+    assert not any(good[begin:])
 
 
 def test_a_mounting_that_changes_is_named(body):
