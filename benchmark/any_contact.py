@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What touches the arm, nothing told: pushes anywhere, walls, springs, payloads, free motion; every observer beside it.
 
-    python benchmark/any_contact.py [--robot NAME] [--row WORD] [--seeds N ...] [--quick] [--observer NAME] [--json]
-                                    [--save]
+    python benchmark/any_contact.py [--robot NAME] [--row WORD] [--seeds N ...] [--anywhere] [--quick]
+                                    [--observer NAME] [--json] [--save]
 
 The recordings are made by ``contact_worlds.py`` from rigid-body dynamics with LuGre friction and Hunt-Crossley
 surfaces; nothing is shared with an observer. Friction, breakaway length (x 0.5, 1 or 2) and joint stiffness differ from
@@ -19,7 +19,8 @@ over all seeds:
 - NEES: share [%] of the held time in which the normalised estimation error squared, e^T P^-1 e, lies in the two-sided
   95 % band of chi-square with three degrees of freedom (Bar-Shalom, Li and Kirubarajan, 2001, section 5.4).
 
-``--quick`` takes one seed. ``--save`` writes any_contact.md.
+``--quick`` takes one seed. With ``--anywhere`` every seed has a posture of its own, drawn from the joints' ranges.
+``--save`` writes any_contact.md, or any_contact_anywhere.md.
 """
 
 from __future__ import annotations
@@ -172,6 +173,7 @@ def main() -> None:
     parser.add_argument("--robot", action="append", choices=tuple(SENSORS), help="repeatable; default all")
     parser.add_argument("--row", help="only rows whose name has this word")
     parser.add_argument("--seeds", type=int, nargs="+", default=[101, 102, 103])
+    parser.add_argument("--anywhere", action="store_true", help="a posture of its own per seed")
     parser.add_argument("--quick", action="store_true", help="the first seed only")
     parser.add_argument("--observer", action="append", help="a name in config/observers or a file; repeatable")
     parser.add_argument("--json", action="store_true")
@@ -185,7 +187,7 @@ def main() -> None:
         for row in [name for name in ROWS if not args.row or args.row in name]:
             total: dict[str, dict[str, list[float]]] = {}
             for seed in args.seeds[: 1 if args.quick else None]:
-                case = make_case(robot, row, seed)
+                case = make_case(robot, row, seed, args.anywhere)
                 for observer in observers:
                     for name, values in score(case, estimates(case, observer)).items():
                         total.setdefault(observer, {}).setdefault(name, []).extend(values)
@@ -194,14 +196,16 @@ def main() -> None:
     if args.json:
         print(json.dumps(results))
         return
-    seeds = " ".join(map(str, args.seeds))
-    text = ["# Whatever touches the arm", "", f"`python benchmark/any_contact.py --seeds {seeds} --save`; "]
-    text[-1] += "the figures are explained in the script."
+    seeds, name = " ".join(map(str, args.seeds)), "any_contact_anywhere" if args.anywhere else "any_contact"
+    options = f"--seeds {seeds}" + " --anywhere" * args.anywhere
+    options += "".join(f" --observer {one}" for one in args.observer or [])
+    text = ["# Whatever touches the arm" + ", in random postures" * args.anywhere, ""]
+    text += [f"`python benchmark/any_contact.py {options} --save`; the figures are explained in the script."]
     for robot, rows in results.items():
         text += ["", *table(robot, rows)[:-1]]
     print("\n".join(text))
     if args.save:
-        (Path(__file__).parent / "any_contact.md").write_text("\n".join(text) + "\n")
+        (Path(__file__).parent / f"{name}.md").write_text("\n".join(text) + "\n")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from rigid_body_recording import (
     RATE,
-    START,
     Force,
     Push,
     Recording,
@@ -23,6 +22,8 @@ from rigid_body_recording import (
     window,
 )
 from scipy.interpolate import CubicSpline
+
+from contact_estimation import load_arm
 
 SENSORS: dict[str, str | None] = {"ur16e": "ur16e_driver", "fr3": None}
 #: Smallest and largest push [N].
@@ -42,6 +43,8 @@ ASKEW = 0.17
 GROWTH = 5.0
 #: [s] How long a hand takes to hold the tool; [m/s] slower, it pushes less.
 HOLD, SLOWEST = 0.5, 0.02
+#: [rad] Largest joint angle of a random posture; smallest singular value of its Jacobian.
+WIDEST, SINGULAR = 2.5, 0.08
 #: Factor on the noise of the torque.
 NOISE = (0.7, 1.4)
 
@@ -87,7 +90,7 @@ def _pushed(amplitude: float, links: bool) -> Callable[[RigidBodyArm, np.random.
             link = int(rng.integers(2, arm.n)) if links else None  # zero counted: of links 3 to n
             offset = rng.uniform(-0.06, 0.06, 3)
             plan.append(Push(start, start + 1.5, size * _direction(rng), link=link, offset=offset))
-        return random_motion(arm.robot, t, rng, amplitude, 1.0), pushes(arm, plan, t)
+        return random_motion(arm, t, rng, amplitude, 1.0), pushes(arm, plan, t)
 
     return make
 
@@ -99,7 +102,7 @@ def _grown(amplitude: float) -> Callable[[RigidBodyArm, np.random.Generator], tu
         t = np.arange(18 * RATE) / RATE
         start, size = 2.5 + rng.uniform(0, 0.4), rng.uniform(*SIZE[arm.robot])
         plan = [Push(start, start + 13.0, size * _direction(rng), rise=GROWTH)]
-        return random_motion(arm.robot, t, rng, amplitude, 1.0), pushes(arm, plan, t)
+        return random_motion(arm, t, rng, amplitude, 1.0), pushes(arm, plan, t)
 
     return make
 
@@ -107,7 +110,7 @@ def _grown(amplitude: float) -> Callable[[RigidBodyArm, np.random.Generator], tu
 def _guided(arm: RigidBodyArm, rng: np.random.Generator) -> tuple[np.ndarray, Force]:
     """Push the moving tool along its own velocity, as a hand that guides it."""
     t = np.arange(18 * RATE) / RATE
-    theta = random_motion(arm.robot, t, rng, 0.15, 1.0)
+    theta = random_motion(arm, t, rng, 0.15, 1.0)
     start, size = 2.5 + rng.uniform(0, 0.4), rng.uniform(*SIZE[arm.robot])
     share = window(t, start, start + 13.0, HOLD)
     velocity = np.gradient([arm.pose(q).translation for q in theta], t, axis=0)
@@ -122,7 +125,7 @@ def _guided(arm: RigidBodyArm, rng: np.random.Generator) -> tuple[np.ndarray, Fo
 
 def _path(arm: RigidBodyArm, t: np.ndarray, way: np.ndarray) -> np.ndarray:
     """Joint positions (N, n) along which the tool goes ``way`` (N, 3) [m] from the start, its axes fixed."""
-    q = np.array(START[arm.robot])
+    q = arm.start
     pose, knots, found = arm.pose(q), slice(None, None, 20), []
     for step in way[knots]:
         q = arm.reach(pose.translation + step, pose.rotation, q)
@@ -155,8 +158,7 @@ def _pressed(
         into = askew * (np.cos(turn) * side + np.sin(turn) * np.cross(out, side)) - out
         way = np.outer(deep, into) + np.outer(along, side)
         theta = _path(arm, t, way)
-        bare = RigidBodyArm(arm.robot)
-        point = bare.pose(np.array(START[arm.robot])).translation - 0.01 * out
+        point = arm.pose(arm.start).translation - 0.01 * out
         return theta, surface(arm, point, out, stiffness, friction)
 
     return make
@@ -170,8 +172,7 @@ def _sprung(arm: RigidBodyArm, rng: np.random.Generator) -> tuple[np.ndarray, Fo
     phase, rates = rng.uniform(0, 2 * np.pi, 3), rng.uniform(0.8, 2.0, 3)
     way = reach * window(t, 1.0, 14.0)[:, None] * np.sin(np.outer(t, rates) + phase)
     theta = _path(arm, t, way)
-    bare = RigidBodyArm(arm.robot)
-    rest = bare.pose(np.array(START[arm.robot])).translation + reach * _direction(rng)
+    rest = arm.pose(arm.start).translation + reach * _direction(rng)
     return theta, spring(arm, rest, 1e4, on)
 
 
@@ -179,7 +180,7 @@ def _free(arm: RigidBodyArm, rng: np.random.Generator) -> tuple[np.ndarray, Forc
     """Fast motion that touches nothing."""
     t = np.arange(30 * RATE) / RATE
     speed = rng.uniform(1.5, 2.5)
-    theta = random_motion(arm.robot, t, rng, float(rng.uniform(0.3, 0.8)) / speed, speed)
+    theta = random_motion(arm, t, rng, float(rng.uniform(0.3, 0.8)) / speed, speed)
     return theta, pushes(arm, [], t)
 
 
@@ -232,9 +233,19 @@ ROWS = {
 }
 
 
-def make_case(robot: str, row: str, seed: int) -> Case:
-    """Return the recording of a row for a seed."""
+def random_posture(robot: str, seed: int) -> np.ndarray:
+    """Return a posture (n,) [rad] in the middle of the ranges, in which every force at the tool loads the joints."""
+    rng, arm = np.random.default_rng([seed, 99]), load_arm(robot)
+    low, high = np.maximum(arm.lower, -WIDEST), np.minimum(arm.upper, WIDEST)
+    while True:
+        q = low + (0.2 + 0.6 * rng.uniform(size=arm.n)) * (high - low)
+        if np.linalg.svd(arm.tcp_jacobian(q), compute_uv=False)[-1] > SINGULAR:
+            return np.asarray(q)
+
+
+def make_case(robot: str, row: str, seed: int, anywhere: bool = False) -> Case:
+    """Return the recording of a row for a seed; ``anywhere``: it begins in a posture of that seed."""
     rng = np.random.default_rng([seed, list(ROWS).index(row), len(robot)])
-    arm, chosen = RigidBodyArm(robot), ROWS[row]
+    arm, chosen = RigidBodyArm(robot, random_posture(robot, seed) if anywhere else None), ROWS[row]
     theta, force = chosen.make(arm, rng)
     return Case(robot, chosen.kind, chosen.rise, record(arm, theta, force, world(seed, rng)))

@@ -87,10 +87,12 @@ class RigidBodyArm:
 
     Args:
         robot: ``ur16e`` or ``fr3``.
+        start: (n,) [rad] where its motions begin, by default :data:`START`.
     """
 
-    def __init__(self, robot: str) -> None:
+    def __init__(self, robot: str, start: np.ndarray | None = None) -> None:
         arm = load_arm(robot)
+        self.start = np.array(START[robot] if start is None else start)
         self.robot, self.model, self.n, self.tcp = robot, arm.model.copy(), arm.n, arm.tcp_frame
         self.data, self.frame = self.model.createData(), self.model.getFrameId(arm.tcp_frame)
         self.armature = np.array(arm.motor.armature) if np.isinf(STIFFNESS[robot]).sum() == 0 else np.zeros(arm.n)
@@ -138,9 +140,12 @@ def window(t: np.ndarray, start: float, end: float, rise: float = 0.5) -> np.nda
     return np.asarray(edge**2 * (3 - 2 * edge))
 
 
-def random_motion(robot: str, t: np.ndarray, rng: np.random.Generator, amplitude: float, speed: float) -> np.ndarray:
+def random_motion(
+    robot: str | RigidBodyArm, t: np.ndarray, rng: np.random.Generator, amplitude: float, speed: float
+) -> np.ndarray:
     """Return joint positions (N, n) of a smooth motion about the start; ``speed`` [rad/s] of its sinusoids."""
-    start = np.array(START[robot]) + rng.uniform(-0.3, 0.3, len(START[robot]))
+    start = robot.start if isinstance(robot, RigidBodyArm) else np.array(START[robot])
+    start = start + rng.uniform(-0.3, 0.3, len(start))
     phase, rates = rng.uniform(0, 2 * np.pi, len(start)), rng.uniform(0.6, 1.0, len(start)) * speed
     return start + amplitude * window(t, 1.0, t[-1], 1.0)[:, None] * np.sin(np.outer(t, rates) + phase)
 
