@@ -49,6 +49,22 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ),
         ("readings: a spike is a step", "if size < STEP or np.linalg.norm", "if False and np.linalg.norm"),
     ],
+    ("filters/plausibility/suspicion.py", "test/filters/plausibility/test_torque_readings.py"): [
+        (
+            "suspicion: a push at rest may be another reading",
+            "if self._blocks < _KEPT:\n            return",
+            "if True: return",
+        ),
+        ("suspicion: a wrist that fails at rest is pushed", "(changed[0] & ~self._lone)", "changed[0]"),
+        ("suspicion: every posture is the same rest", "or np.abs(q - self._q).max() > _SAME_POSTURE", ""),
+    ],
+    ("filters/stream.py", "test/filters/plausibility/test_steps.py"): [
+        (
+            "stream: behind positions that jumped all stays proven",
+            "None if self._limits.jumped(dt) else self._unseen(dt)",
+            "self._unseen(dt)",
+        )
+    ],
     ("filters/plausibility/delays.py", "test/filters/plausibility/test_delays.py"): [
         ("delays: only what is explained counts", "if self.found >= 0 else np.ones_like(self._weight)", ""),
         ("delays: an early torque tells nothing", "np.fmin(without, advanced.min())", "without"),

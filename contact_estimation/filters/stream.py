@@ -101,7 +101,6 @@ class SampleStream:
         self._last_ns: int | None = None
         self._begin_ns = 0
         self._settle = self._out_of_order = False
-        self._jumped = False  # a position did, since the last good sample
         apart = sensors.plausibility.hold
         self._clock_steps = ClockSteps(self._period, sensors.longest_period, apart, sensors.pause_way)
         self._settling_ns = round(1e9 * getattr(observer, "settling", sensors.plausibility.settling))
@@ -316,7 +315,6 @@ class SampleStream:
             self.counters["clock_step"] += 1
             return self._start(stamp_ns, self._clock_steps.problem or STEPPED, paused=True)
         if limits.jumped(max(dt, self._period)):
-            self._jumped = True
             self.monitor.forget_exchanges()
             return self._refuse(*limits.describe_jump(dt))
         if not self.monitor.add(stamp_ns * 1e-9, dt, self._q, self._dq, limits.effort, self._clock_steps.queued):
@@ -368,7 +366,6 @@ class SampleStream:
         It goes on where each joint is where one period would have brought it: the arm stood still, or the clock jumped.
         """
         self.counters["gap"] += 1
-        self._jumped |= self._limits.jumped(dt)
         self._clock_steps.skip()
         sensors, way = self.sensors, self._period * self._dq
         allowed = sensors.pause_way + 0.5 * np.abs(way)  # stamps jitter by half a period
@@ -376,14 +373,12 @@ class SampleStream:
         paused = stays and self.valid and dt <= sensors.max_pause
         end = "the observer goes on, the arm is where it was" if paused else "the observer restarted"
         reason = f"a gap of {dt:.3f} s, longer than max_gap {sensors.max_gap:g} s: {end}"
-        return self._start(stamp_ns, reason, paused, self._unseen(dt))
+        # Positions that no arm reaches in that time may be of other joints.
+        return self._start(stamp_ns, reason, paused, None if self._limits.jumped(dt) else self._unseen(dt))
 
     def _unseen(self, time: float) -> float | None:
-        """Return the time [s] without samples, None where nothing of before is known to hold behind it.
-
-        Positions that no arm reaches in that time may be of other joints.
-        """
-        doubted = self._problem or self.monitor.problem or self._jumped or time > self.sensors.max_pause
+        """Return the time [s] without samples, None where nothing of before is known to hold behind it."""
+        doubted = self._problem or self.monitor.problem or time > self.sensors.max_pause
         return None if doubted else time
 
     def _start(self, stamp_ns: int, reason: str, paused: bool = False, unseen: float | None = None) -> bool:
@@ -420,7 +415,7 @@ class SampleStream:
         self._settles = "the observer restarted: it settles"
 
     def _accept(self, stamp_ns: int, reason: str) -> bool:
-        self._problem, self._out_of_order, self._jumped = self.monitor.problem, False, False
+        self._problem, self._out_of_order = self.monitor.problem, False
         self._contradicted = bool(self._problem) and (self._contradicted or not self.monitor.suspects)
         if self._problem:
             self.counters["implausible"] += 1
