@@ -44,7 +44,7 @@ GROWTH = 5.0
 #: [s] How long a hand takes to hold the tool; [m/s] slower, it pushes less.
 HOLD, SLOWEST = 0.5, 0.02
 #: [rad] Largest joint angle of a random posture; smallest singular value of its Jacobian.
-WIDEST, SINGULAR = 2.5, 0.08
+WIDEST, SINGULAR = 2.5, 0.15
 #: Factor on the noise of the torque.
 NOISE = (0.7, 1.4)
 

@@ -256,7 +256,9 @@ class ContactImm:
             return np.asarray(rows @ before.state(k)[1] @ rows.T + np.diag(step.drift.variance))
 
         noise = self._signals["R"][self.layout.m :]
-        which = payload.change(duration, q, torques, Separation(touched, friction, noise, push))
+        # A table that the load is pressed on is an unknown contact, too.
+        pressed = touched or (payload.carried is not None and bool(self.chain.felt[probable]))
+        which = payload.change(duration, q, torques, Separation(pressed, friction, noise, push))
         if which is not None:
             load = LoadChange(payload.torque(q) - self._load, payload.torque_covariance(q))
             step.restarts.start_free(*before.state(which), rows, payload.left(which), load)

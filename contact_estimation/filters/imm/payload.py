@@ -39,6 +39,8 @@ from contact_estimation.robot.actuators import ActuatorSettings
 
 #: [s] Data are collected over this before anything is judged.
 _COLLECT = 1.0
+#: [s] An observer that has started anew takes its arm for free: so long must it be untouched.
+_UNTOUCHED = 0.2
 #: Keeps a regression without samples defined.
 _FEW = 1e-9
 #: Parameters of a payload: its mass, and its first moment.
@@ -71,7 +73,7 @@ class Separation(NamedTuple):
     """What distinguishes a load from friction and pushes in a block.
 
     Attributes:
-        touched: a known contact is closed.
+        touched: something pushes that may be a table below the load.
         friction: k -> covariance (n, n) [Nm^2] of the friction of a time.
         noise: variance (n,) [Nm^2] of the block's torque.
         push: covariance (n, n) [Nm^2] of pushes.
@@ -166,12 +168,13 @@ class PayloadTest:
     def reset(self, anew: bool = True) -> None:
         """Forget the data, and what is carried if the arm starts ``anew``."""
         self.found: Payload | None = None
+        self._untouched_time = 0.0
         self._forget()
         self._forget_change()
         if anew:
             self.carried: Payload | None = None
             self.relieved: Payload | None = None
-            self._relieved_time = self._height = 0.0
+            self._relieved_time, self._height = 0.0, math.inf  # no height is known to be above every table
             self._needed = 0.0  # what is there at the first sample is no short push
 
     def _forget(self) -> None:
@@ -213,7 +216,8 @@ class PayloadTest:
         loads = [rows @ known.parameters, np.zeros(self._n)]
         present, other = loads if self.carried else loads[::-1]
         height = float(self._regressor.outputs["height"][0])
-        if not separation.touched:
+        self._untouched_time = 0.0 if separation.touched else self._untouched_time + duration
+        if self._untouched_time > _UNTOUCHED:
             self._height = height
         for k, (change, torque) in enumerate(zip(self._changes, torques)):
             if not change.add(duration, height, torque, present, other):
