@@ -39,8 +39,6 @@ from contact_estimation.robot.actuators import ActuatorSettings
 
 #: [s] Data are collected over this before anything is judged.
 _COLLECT = 1.0
-#: [s] An observer that has started anew takes its arm for free: so long must it be untouched.
-_UNTOUCHED = 0.2
 #: Keeps a regression without samples defined.
 _FEW = 1e-9
 #: Parameters of a payload: its mass, and its first moment.
@@ -168,7 +166,6 @@ class PayloadTest:
     def reset(self, anew: bool = True) -> None:
         """Forget the data, and what is carried if the arm starts ``anew``."""
         self.found: Payload | None = None
-        self._untouched_time = 0.0
         self._forget()
         self._forget_change()
         if anew:
@@ -216,8 +213,7 @@ class PayloadTest:
         loads = [rows @ known.parameters, np.zeros(self._n)]
         present, other = loads if self.carried else loads[::-1]
         height = float(self._regressor.outputs["height"][0])
-        self._untouched_time = 0.0 if separation.touched else self._untouched_time + duration
-        if self._untouched_time > _UNTOUCHED:
+        if not separation.touched:
             self._height = height
         for k, (change, torque) in enumerate(zip(self._changes, torques)):
             if not change.add(duration, height, torque, present, other):

@@ -191,6 +191,17 @@ def test_a_payload_that_is_lifted_is_carried_again_afterwards(lifted):
     assert "payload of about 2" in mismatch[-1]
 
 
+@pytest.mark.parametrize("seed", [313, 323])
+def test_a_press_of_the_load_s_weight_with_the_tool_on_its_side_does_not_end_it(seed):
+    """The floor is an unknown contact there. It might carry the load, but it pushes."""
+    case = make_case("fr3", "floor, payload 2 kg", seed, anywhere=True)
+    force, modes, _ = forces("fr3", case.recording)
+    held = slice(int(9.0 * RATE), int(11.8 * RATE))
+    assert np.linalg.norm(case.recording.force[held], axis=1).min() > 0.7 * 2.0 * 9.81
+    assert "free" not in modes[held]
+    assert np.linalg.norm((force - case.recording.force)[held], axis=1).mean() < 5.0
+
+
 def test_a_doubt_about_the_torque_that_proves_wrong_hides_no_payload():
     """The load looks like a torque scale until the arm moves; a quarter of a second later the tool touches a floor."""
     case = make_case("fr3", "floor, payload 2 kg", 402)
