@@ -5,9 +5,10 @@ on every joint. The configured reading is proven against a rival when it does so
 undo that: a contact that cancels gravity makes a rival look free, but a proven stream does not listen to it. Only
 after a gap, or a jump of the effort between two samples, it asks again, until a free arm is explained. Before proof, a
 rival that looks free where the configured reading does not makes the stream suspect, and so does a torque that neither
-a free arm nor a force at the tool explains: estimates are invalid, but nothing is decided. A change of torque that no
-friction makes clears a contact of the suspicion; a suspicion that lasts (half a second of motion, three seconds at
-rest) is named. Every verdict ends when the configured reading explains a free arm again.
+a free arm nor a force at the tool explains: estimates are invalid, but nothing is decided. What the effort means does
+not change at rest. So a change of torque there that no friction makes clears a contact of the suspicion, and a rival
+that looks free only since such a change is none (:mod:`.suspicion`). A suspicion that lasts (half a second of motion,
+three seconds at rest) is named. Every verdict ends when the configured reading explains a free arm again.
 
 A reading that changes in mid run shows as a step.
 """
