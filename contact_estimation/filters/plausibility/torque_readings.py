@@ -93,6 +93,7 @@ class TorqueReadings:
     - ``_suspicion`` is the rival under watch, None for none: it becomes the verdict, or it ends.
     - ``_telling`` (R,): rivals that have left next to nothing of the residual for ``_TELLING_TIME``; ``_telling_time``
       (R,) [s] counts it. They are watched also after proof.
+    - ``_at_rest``: what the torque was as a free arm came to rest.
     - ``_cleared`` (R,): rivals that a change of the force has contradicted, in a posture near ``_cleared_at``.
     - ``_lead`` (R,): running mean of the lead of the configured reading, whose largest value is ``margin``.
     - ``_doubt`` [s]: for how long a free arm still has to be explained after a long gap. Until then ``_strange`` notes
