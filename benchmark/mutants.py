@@ -207,6 +207,13 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
             "if self._pushed:\n            self._end_stay()",
         ),
     ],
+    ("filters/imm/observer.py", "test/filters/imm/test_start_push.py -k unlikely"): [
+        (
+            "modes: unlikely free space is named without a word",
+            "if self._named.undecided_for > _UNDECIDED:",
+            "if False:",
+        )
+    ],
     ("filters/imm/observer.py", "test/filters/imm/test_payload.py -k side"): [
         ("payload: an unknown contact is no table", "Separation(pressed, friction", "Separation(touched, friction")
     ],

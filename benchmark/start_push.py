@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What an observer makes of a push that has been there since before its first sample, and what is left once it ends.
 
-    python benchmark/start_push.py [--robot NAME] [--row WORD] [--seeds N ...] [--save]
+    python benchmark/start_push.py [--robot NAME] [--row WORD] [--seeds N ...] [--anywhere] [--save]
 
 A hand pushes the TCP in a random direction from before the first sample on, for four seconds; then it lets go within
 0.3 s. The arm rests, or moves and the hand follows it. Recordings are those of :mod:`rigid_body_recording`; friction,
@@ -21,7 +21,7 @@ import sys
 import warnings
 
 import numpy as np
-from contact_worlds import SENSORS, world  # a neighbour of this script
+from contact_worlds import SENSORS, random_posture, world  # a neighbour of this script
 from report import add_save_argument, heading, publish
 from rigid_body_recording import RATE, Push, Recording, RigidBodyArm, pushes, random_motion, record
 
@@ -32,16 +32,19 @@ SIZE = {"fr3": (15.0, 60.0), "ur16e": (30.0, 90.0)}
 BEGAN, END, FALL, LAST, SETTLED = -2.0, 4.0, 0.3, 8.0, 1.0
 #: Amplitude of the motion [rad], and whether something pushes.
 ROWS = {"rests": (0.0, True), "moves": (0.15, True), "nothing pushes, rests": (0.0, False)}
+#: What ``mismatch`` says where nothing tells a push from friction and torque bias.
+UNDECIDED = ("cannot be distinguished", "likelier than free space")
 ROWS["nothing pushes, moves"] = (0.15, False)
 
 
-def recording(robot: str, row: str, seed: int) -> tuple[Recording, float]:
-    """Return the recording of a row for a seed, and the size of the push [N]."""
+def recording(robot: str, row: str, seed: int, anywhere: bool = False) -> tuple[Recording, float]:
+    """Return the recording of a row for a seed, and the size of the push [N]; ``anywhere``: a posture of that seed."""
     rng, (amplitude, pushed) = np.random.default_rng([seed, len(robot)]), ROWS[row]
-    arm, t = RigidBodyArm(robot), np.arange(round(LAST * RATE)) / RATE
+    arm = RigidBodyArm(robot, random_posture(robot, seed) if anywhere else None)
+    t = np.arange(round(LAST * RATE)) / RATE
     direction, size = rng.normal(size=3), float(rng.uniform(*SIZE[robot])) * pushed
     plan = [Push(BEGAN, END, size * direction / np.linalg.norm(direction))] if pushed else []
-    return record(arm, random_motion(robot, t, rng, amplitude, 1.0), pushes(arm, plan, t), world(seed, rng)), size
+    return record(arm, random_motion(arm, t, rng, amplitude, 1.0), pushes(arm, plan, t), world(seed, rng)), size
 
 
 def run(robot: str, made: Recording, observer: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -52,15 +55,15 @@ def run(robot: str, made: Recording, observer: str) -> tuple[np.ndarray, np.ndar
     return (
         error,
         np.array([e.mode == "free" for e in found]),
-        np.array(["cannot be distinguished" in e.mismatch for e in found]),
+        np.array([any(words in e.mismatch for words in UNDECIDED) for e in found]),
     )
 
 
-def cells(robot: str, row: str, seeds: list[int]) -> str:
+def cells(robot: str, row: str, seeds: list[int], anywhere: bool) -> str:
     """Return a line's cells."""
     rows: list[list[float]] = []
     for seed in seeds:
-        made, size = recording(robot, row, seed)
+        made, size = recording(robot, row, seed, anywhere)
         t = np.arange(len(made.q)) / RATE
         held, (error, free, said) = (t > SETTLED) & (t < END - FALL), run(robot, made, "contact_imm")
         if not size:
@@ -92,6 +95,7 @@ def main() -> None:
     parser.add_argument("--robot", action="append", choices=tuple(SENSORS), help="repeatable; default all")
     parser.add_argument("--row", default="", help="only rows whose name has this")
     parser.add_argument("--seeds", type=int, nargs="+", default=[*range(401, 413)])
+    parser.add_argument("--anywhere", action="store_true", help="a posture of its own per seed")
     add_save_argument(parser)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -102,7 +106,7 @@ def main() -> None:
     for robot in args.robot or SENSORS:
         for row in ROWS:
             if args.row in row:
-                lines.append(f"| {robot} | {row} | {cells(robot, row, args.seeds)} |")
+                lines.append(f"| {robot} | {row} | {cells(robot, row, args.seeds, args.anywhere)} |")
                 print(lines[-1], file=sys.stderr, flush=True)
     publish(lines, args.save)
 

@@ -191,6 +191,11 @@ class NamedMode:
         """Name the most probable of the modes."""
         self.mode, self._likely_for = int(probabilities.argmax()), 0.0
 
+    @property
+    def undecided_for(self) -> float:
+        """How long free space has been named while a contact is likelier, but not shown [s]."""
+        return self._likely_for if self.mode == self._free else 0.0
+
     def update(self, probabilities: np.ndarray, duration: float, shown: Callable[[], bool]) -> None:
         """Take the probabilities of the modes after a block.
 

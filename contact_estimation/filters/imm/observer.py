@@ -34,6 +34,8 @@ from contact_estimation.robot.actuators import ActuatorSettings, ElasticSettings
 _JITTER = 0.02
 #: Duration [s] for which predictions are prepared that no longer hold.
 _STALE = -1.0
+#: [s] Free space is named for so long, while a contact is likelier, before that is said.
+_UNDECIDED = 0.5
 #: Vectorising costs time of the compiler: the code is straight lines of scalars, without loops.
 _FLAGS = (*OPTIMISE_FLAGS, "-fno-tree-slp-vectorize")
 #: Run at a reset only.
@@ -307,10 +309,12 @@ class ContactImm:
     @property
     def mismatch(self) -> str:
         """What shows that model and data disagree, and the likely cause; empty while they agree."""
-        payload = self._mismatch.payload
-        if self._since_start is None or payload.found or payload.carried:
-            return self._mismatch.words
-        return "; ".join(filter(None, [self._since_start.words, self._mismatch.words]))
+        payload, words = self._mismatch.payload, [self._mismatch.words]
+        if self._since_start is not None and not payload.found and not payload.carried:
+            words.insert(0, self._since_start.words)
+        if self._named.undecided_for > _UNDECIDED:
+            words.insert(0, "a contact is likelier than free space, but its whole force may be friction or torque bias")
+        return "; ".join(filter(None, words))
 
     def words(self) -> Hashable:
         """Return the words of the last :meth:`row`."""

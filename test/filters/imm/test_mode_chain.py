@@ -146,6 +146,10 @@ def test_a_contact_that_stays_likely_is_named():
 def test_a_contact_that_may_have_no_force_is_not_named_but_stays_so():
     """The mode is not free because of a model with more freedom; a contact that was named may lose its force."""
     assert not any(named([0.999] * 20, [False] * 20))
+    mode = NamedMode(settings(1), 0)
+    for shown, undecided in [(False, 0.01), (False, 0.02), (True, 0.0)]:
+        mode.update(np.array([0.001, 0.999]), 0.01, lambda shown=shown: shown)
+        assert mode.undecided_for == pytest.approx(undecided)
     assert named([0.999] * 4, [False, False, True, False]) == [0, 0, 1, 1]
 
 
