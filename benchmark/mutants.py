@@ -52,7 +52,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("filters/plausibility/suspicion.py", "test/filters/plausibility/test_torque_readings.py"): [
         (
             "suspicion: a push at rest may be another reading",
-            "if self._blocks < _KEPT:\n            return",
+            "if self._noise is None or self._noise.blocks < _KEPT:\n            return",
             "if True: return",
         ),
         ("suspicion: a wrist that fails at rest is pushed", "(changed[0] & ~self._lone)", "changed[0]"),

@@ -32,9 +32,9 @@ SIZE = {"fr3": (15.0, 60.0), "ur16e": (30.0, 90.0)}
 BEGAN, END, FALL, LAST, SETTLED = -2.0, 4.0, 0.3, 8.0, 1.0
 #: Amplitude of the motion [rad], and whether something pushes.
 ROWS = {"rests": (0.0, True), "moves": (0.15, True), "nothing pushes, rests": (0.0, False)}
+ROWS["nothing pushes, moves"] = (0.15, False)
 #: What ``mismatch`` says where nothing tells a push from friction and torque bias.
 UNDECIDED = ("cannot be distinguished", "likelier than free space")
-ROWS["nothing pushes, moves"] = (0.15, False)
 
 
 def recording(robot: str, row: str, seed: int, anywhere: bool = False) -> tuple[Recording, float]:

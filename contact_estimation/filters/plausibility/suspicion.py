@@ -22,6 +22,27 @@ def _changed(change: np.ndarray, noise: np.ndarray) -> np.ndarray:
     return np.asarray((np.abs(change) > np.fmax(_CHANGE_SHARE, _CHANGE_NOISE * noise)).any(axis=1))
 
 
+class _BlockNoise:
+    """By how much residuals change from block to block, in the mean.
+
+    Args:
+        residual: (1 + R, n) of the first block.
+
+    Attributes:
+        mean: (1 + R, n) of the absolute changes.
+        blocks: so many since.
+    """
+
+    def __init__(self, residual: np.ndarray) -> None:
+        self.mean, self.blocks, self._last = np.zeros_like(residual), 0, residual.copy()
+
+    def add(self, residual: np.ndarray) -> None:
+        """Take the residuals (1 + R, n) of a block."""
+        self.blocks += 1
+        self.mean += (np.abs(residual - self._last) - self.mean) / self.blocks
+        self._last[:] = residual
+
+
 @dataclass
 class Suspicion:
     """A rival that looks free where the configured reading does not.
@@ -32,9 +53,7 @@ class Suspicion:
             arose, or when a joint reversed.
         direction: (n,) sign of the joints' motion then.
         q: (n,) position then [rad].
-        last: (1 + R, n) residual of the last block.
-        noise: (1 + R, n) mean absolute change of it from block to block.
-        blocks: since it arose.
+        noise: of the residual.
         changed: how long the torque has differed from then by more than friction makes at rest [s].
         time: how long it has lasted [s].
         moving_time: how long of that a joint moved [s].
@@ -44,9 +63,7 @@ class Suspicion:
     residual: np.ndarray
     direction: np.ndarray
     q: np.ndarray
-    last: np.ndarray
-    noise: np.ndarray
-    blocks: int = 0
+    noise: _BlockNoise
     changed: float = 0.0
     time: float = 0.0
     moving_time: float = 0.0
@@ -54,7 +71,7 @@ class Suspicion:
     @classmethod
     def of(cls, rival: int, residual: np.ndarray, direction: np.ndarray, q: np.ndarray) -> Suspicion:
         """Return a suspicion that arises now."""
-        return cls(rival, residual.copy(), direction, q.copy(), residual.copy(), np.zeros_like(residual))
+        return cls(rival, residual.copy(), direction, q.copy(), _BlockNoise(residual))
 
     def contradicted(self, residual: np.ndarray, direction: np.ndarray, near: bool) -> np.ndarray:
         """Tell which rivals a change of the torque contradicts: more than friction and noise can make at rest.
@@ -73,10 +90,8 @@ class Suspicion:
         """
         turned = direction * self.direction < np.abs(direction)
         self.residual[:, turned], self.direction[turned] = residual[:, turned], direction[turned]
-        self.blocks += 1
-        self.noise += (np.abs(residual - self.last) - self.noise) / self.blocks
-        self.last = residual.copy()
-        changed = _changed(residual - self.residual, self.noise)
+        self.noise.add(residual)
+        changed = _changed(residual - self.residual, self.noise.mean)
         return np.asarray(changed[1:] | (changed[0] & near))
 
 
@@ -94,7 +109,7 @@ class FreeAtRest:
     def forget(self) -> None:
         """Begin anew: the effort may mean something else from now on."""
         self._q: np.ndarray | None = None
-        self._blocks = 0
+        self._noise: _BlockNoise | None = None
 
     def follow(self, q: np.ndarray, moves: bool) -> None:
         """Begin anew where the arm moves, or is elsewhere.
@@ -108,18 +123,15 @@ class FreeAtRest:
 
     def add(self, q: np.ndarray, residual: np.ndarray) -> None:
         """Take the position (n,) [rad] and the residuals (1 + R, n) of a block in which the arm rests and is free."""
-        if self._q is None:
-            self._q, self._residual, self._last = q.copy(), residual.copy(), residual.copy()
-            self._noise = np.zeros_like(residual)
-        if self._blocks < _KEPT:
-            self._blocks += 1
-            self._residual += (residual - self._residual) / self._blocks
-            self._noise += (np.abs(residual - self._last) - self._noise) / self._blocks
-            self._last[:] = residual
+        if self._noise is None:
+            self._q, self._residual, self._noise = q.copy(), residual.copy(), _BlockNoise(residual)
+        if self._noise.blocks < _KEPT:
+            self._noise.add(residual)
+            self._residual += (residual - self._residual) / self._noise.blocks
 
     def contradicted(self, residual: np.ndarray) -> np.ndarray:
         """Return (R,) rivals that a change since then contradicts: ``residual`` (1 + R, n) of the present block."""
-        if self._blocks < _KEPT:
+        if self._noise is None or self._noise.blocks < _KEPT:
             return np.zeros(len(self._lone), dtype=bool)
-        changed = _changed(residual - self._residual, self._noise)
+        changed = _changed(residual - self._residual, self._noise.mean)
         return np.asarray(changed[1:] | (changed[0] & ~self._lone))
