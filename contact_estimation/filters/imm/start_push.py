@@ -17,12 +17,17 @@ of the one since the start. Let y' be the torque now, and Y that of before. The 
 At rest the first and the last differ by the prior of the friction alone: what needs less of it is likelier. The prior
 of the last is that of the push, times the ratio of the rates at which pushes end and begin. Torque that passes while a
 force grows is not steady: the end must be likely in windows in a row.
+
+F says nothing of a push at a link, and nothing of one that changes: friction would take what F leaves of it. A third
+filter has a constant joint torque tau_e with the covariance of a push anywhere on the arm in place of J^T F, and as
+much prior. F is told only where it is the likelier one of the two, and while every window fits; a push that the modes
+feel is theirs alone where it does not.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 import numpy as np
@@ -38,6 +43,8 @@ from contact_estimation.filters.kalman import pack_array, unpack_array
 _BLOCKS, _ENDED = 5, 6
 #: Windows after which the push is judged: 0.5 s. Windows in motion after which an unlikely push is given up: 1 s.
 _LEAST, _MOVED = 10, 20
+#: Probability that a push is not at the TCP, below which it counts as there.
+_OTHER_PLACE = 0.05
 #: Keeps odds finite.
 _LEAST_PROBABILITY = 1e-12
 #: [N] The message has the force in multiples of this.
@@ -64,7 +71,7 @@ class PushSinceStart:
         layout: parts of the filters' state, with an external torque.
         settings: of the filter.
         signals: buffers by name: the block's ``y``, ``R``, ``presliding_mean``, ``tcp_jacobian``, ``motion_noise``,
-            the ``load``, and ``tcp_pose``.
+            the ``load``, ``tcp_pose``, and ``push_covariance``.
 
     Attributes:
         known: what has pushed since the start is: there is nothing more to compare.
@@ -75,8 +82,9 @@ class PushSinceStart:
         self._layout, self._signals, n = layout, signals, layout.n
         unknown, self._wait = settings.unknown, settings.decision_time
         self._friction = np.concatenate([np.arange(layout.size)[layout.parts[k]] for k in FRICTION])  # (3 n,)
-        self._force_variance = unknown.wrench_variance[:3]
+        self._force_variance, self._birth_time = unknown.wrench_variance[:3], unknown.birth_time_first
         self._unsure = settings.mismatch.significance
+        self._sure_of_place = -_log_odds(_OTHER_PLACE)
         self._certain, self._prior = -_log_odds(self._unsure), _log_odds(settings.closed_at_start)
         self._prior_ended = self._prior + math.log(unknown.rate_to_free / unknown.rate_from_free)
         self._largest = chi_square_quantile(n, self._unsure)
@@ -88,8 +96,10 @@ class PushSinceStart:
         friction, covariance = prior, np.diag(self._layout.first_variance[self._friction])
         if kept is not None:
             friction, covariance = kept.mean[:size], kept.covariance[:size, :size]
-        self._free = _TorqueFilter(prior, friction, covariance, np.zeros(3))
-        self._push = _TorqueFilter(prior, friction, covariance, self._force_variance)
+        self._free = _TorqueFilter(prior, friction, covariance, np.zeros((3, 3)))
+        self._push = _TorqueFilter(prior, friction, covariance, np.diag(self._force_variance))
+        n = self._layout.n
+        self._anywhere = _TorqueFilter(prior, friction, covariance, np.zeros((n, n)), lambda window: np.eye(n))
         self._waited, self._count, self._ended, self.known, self._pushes = 0.0, 0, 0, False, False
         self._window: list[tuple[np.ndarray, ...]] = []
         self._time, self._moved, self.words = 0.0, 0, ""
@@ -142,20 +152,25 @@ class PushSinceStart:
         self._time += duration
         if len(self._window) < _BLOCKS:
             return StartVerdict.NOTHING
+        if self._count == 0:
+            self._anywhere.p[3 * n :, 3 * n :] = self._birth_time * s["push_covariance"].reshape(n, n)
         y, presliding, noise, motion, jacobian = (np.mean(values, axis=0) for values in zip(*self._window))
         window, time = _Window(y, presliding, noise, jacobian), self._time
         self._window, self._time = [], 0.0
         decay, walk, _ = self._layout.drift(time).of(self._friction)
         walk[-n:] += _BLOCKS * motion
-        for torque_filter in (self._free, self._push):
+        for torque_filter in (self._free, self._push, self._anywhere):
             torque_filter.predict(decay, walk)
         before = not self._pushes and (free or self._felt)
         return self._decide(window, touched, moves) if before else self._decide_end(window, touched)
 
     def _decide(self, window: _Window, touched: bool, moves: bool) -> StartVerdict:
         """Take a window of before: nothing has changed since the start."""
-        self._free.update(window)
-        self._push.update(window)
+        if self._felt and self._push.log_density(window, np.zeros((3, 3)))[1] > self._largest:
+            self.end()
+            return StartVerdict.NOTHING
+        for torque_filter in (self._free, self._push, self._anywhere):
+            torque_filter.update(window)
         self._last, self._ended = window, 0
         self._count += 1
         if self._count < _LEAST:
@@ -167,7 +182,11 @@ class PushSinceStart:
         if touched:
             return StartVerdict.NOTHING
         size = _ROUND * max(round(float(np.linalg.norm(self._push.x[-3:])) / _ROUND), 1)
-        self._pushes = probability >= 1.0 - self._unsure
+        at_tool = self._push.log_evidence - self._anywhere.log_evidence
+        if self._felt and at_tool < -self._sure_of_place:
+            self.end()
+            return StartVerdict.NOTHING
+        self._pushes = at_tool > self._sure_of_place and probability >= 1.0 - self._unsure
         self.words = _WORDS.format(size) if probability > 0.0 and not self._pushes else ""
         return StartVerdict.PUSHES if self._pushes else StartVerdict.NOTHING
 
@@ -189,7 +208,7 @@ class PushSinceStart:
     @property
     def left(self) -> np.ndarray:
         """Torque (n,) [Nm] of the last window beside the friction of the push's filter."""
-        return np.asarray(self._last.y - self._last.rows(pushes=False) @ self._push.x)
+        return np.asarray(self._last.y - self._push.rows(self._last, pushes=False) @ self._push.x)
 
     def state(
         self, x: np.ndarray, packed: np.ndarray, acts: bool, feels: bool = False
@@ -241,37 +260,47 @@ class _Window:
     def __init__(self, y: np.ndarray, presliding: np.ndarray, noise: np.ndarray, jacobian: np.ndarray) -> None:
         self.y, self.presliding, self.noise, self.jacobian = y, presliding, noise, jacobian
 
-    def rows(self, pushes: bool = True) -> np.ndarray:
-        """Return the derivative (n, 3 n + 3) of y by friction and force."""
-        unit = -np.eye(len(self.y))
-        return np.hstack([unit, unit * self.presliding, unit, self.jacobian.T * float(pushes)])
-
 
 class _TorqueFilter:
-    """Kalman filter of friction b, c, v (n,) each and of a constant force F (3,).
+    """Kalman filter of friction b, c, v (n,) each and of a constant push of k components.
 
     Args:
         prior: mean (3 n,) [Nm] that friction decays to.
         friction: mean (3 n,) [Nm] at the start.
         covariance: of it (3 n, 3 n).
-        force: prior variance (3,) [N^2] of F; zero for none.
+        push: prior covariance (k, k); zero for none.
+        torque: derivative (n, k) of the torque of a window by the push, by default of a force at the TCP [N].
 
     Attributes:
-        x: mean (3 n + 3,) [Nm, N].
+        x: mean (3 n + k,).
         p: its covariance.
         log_evidence: logarithm of the density of all data, but for a constant.
     """
 
-    def __init__(self, prior: np.ndarray, friction: np.ndarray, covariance: np.ndarray, force: np.ndarray) -> None:
-        self.x, self.p = np.append(friction, np.zeros(3)), np.diag(np.append(np.zeros(len(friction)), force))
-        self.p[:-3, :-3] = covariance
-        self._mean, self.log_evidence = prior, 0.0
+    def __init__(
+        self,
+        prior: np.ndarray,
+        friction: np.ndarray,
+        covariance: np.ndarray,
+        push: np.ndarray,
+        torque: Callable[[_Window], np.ndarray] = lambda window: window.jacobian.T,
+    ) -> None:
+        self.x, n = np.append(friction, np.zeros(len(push))), len(friction)
+        self.p = np.zeros((len(self.x), len(self.x)))
+        self.p[:n, :n], self.p[n:, n:] = covariance, push
+        self._mean, self.log_evidence, self._torque = prior, 0.0, torque
+
+    def rows(self, window: _Window, pushes: bool = True) -> np.ndarray:
+        """Return the derivative (n, 3 n + k) of a window's torque by friction and push."""
+        unit = -np.eye(len(window.y))
+        return np.hstack([unit, unit * window.presliding, unit, self._torque(window) * float(pushes)])
 
     def predict(self, decay: np.ndarray, noise: np.ndarray) -> None:
         """Go on by a window, with the friction's ``decay`` and ``noise`` (3 n,)."""
-        keep = np.append(decay, np.ones(3))
-        self.x = keep * self.x + np.append((1.0 - decay) * self._mean, np.zeros(3))
-        self.p = self.p * np.outer(keep, keep) + np.diag(np.append(noise, np.zeros(3)))
+        push = np.zeros(len(self.x) - len(decay))
+        keep = np.append(decay, push + 1.0)
+        self.x = keep * self.x + np.append((1.0 - decay) * self._mean, push)
+        self.p = self.p * np.outer(keep, keep) + np.diag(np.append(noise, push))
 
     def log_density(self, window: _Window, force: np.ndarray, pushes: bool = True) -> tuple[float, float]:
         """Return the logarithm of the density of a window, and the square of its normalised innovation.
@@ -279,9 +308,9 @@ class _TorqueFilter:
         Args:
             window: of torque.
             force: covariance (3, 3) [N^2] of one more force.
-            pushes: whether F acts.
+            pushes: whether the push acts.
         """
-        rows, push = window.rows(pushes), window.jacobian.T @ force @ window.jacobian
+        rows, push = self.rows(window, pushes), window.jacobian.T @ force @ window.jacobian
         innovation = ZeroMeanGaussian(rows @ self.p @ rows.T + push + np.diag(window.noise))
         deviation = window.y - rows @ self.x
         return innovation.log_density(deviation), innovation.square(deviation)
@@ -289,7 +318,7 @@ class _TorqueFilter:
     def update(self, window: _Window) -> None:
         """Take a window."""
         self.log_evidence += self.log_density(window, np.zeros((3, 3)))[0]
-        rows = window.rows()
+        rows = self.rows(window)
         cross = self.p @ rows.T
         gain = np.linalg.solve(rows @ cross + np.diag(window.noise), cross.T).T
         self.x = self.x + gain @ (window.y - rows @ self.x)
