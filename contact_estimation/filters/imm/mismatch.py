@@ -38,6 +38,7 @@ class MismatchTest:
         payload: test for one.
         deflection: test of the joints' stiffness.
         words: what disagrees, empty for nothing.
+        names_load: the words name a payload.
     """
 
     def __init__(
@@ -64,12 +65,14 @@ class MismatchTest:
             self.payload.reset(anew)
         self.deflection.reset()
         self._torque_blocks, self._torque_time, self._deflection_blocks, self._deflection_time = 0, 0.0, 0, 0.0
-        self.words = ""
+        self.words, self.names_load = "", False
 
     def add(self, normalised: np.ndarray) -> None:
         """Take the innovations (m + n,) of a block over their standard deviations."""
         if self.innovations.add(normalised):
-            self.words = "; ".join(filter(None, [self._stiffness(), self._load(), self._innovation()]))
+            load = self._load()
+            self.words = "; ".join(filter(None, [self._stiffness(), load, self._innovation()]))
+            self.names_load = bool(load)
 
     def add_deflection(self, duration: float, q: np.ndarray, presliding: np.ndarray, y: np.ndarray) -> None:
         """Take a block, as :meth:`.deflection.DeflectionTest.add`; ``y`` (m + n,) are deflections, then torques."""

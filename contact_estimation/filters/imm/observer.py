@@ -309,8 +309,8 @@ class ContactImm:
     @property
     def mismatch(self) -> str:
         """What shows that model and data disagree, and the likely cause; empty while they agree."""
-        payload, words = self._mismatch.payload, [self._mismatch.words]
-        if self._since_start is not None and not payload.found and not payload.carried:
+        words = [self._mismatch.words]
+        if self._since_start is not None and not self._mismatch.names_load:
             words.insert(0, self._since_start.words)
         if self._named.undecided_for > _UNDECIDED:
             words.insert(0, "a contact is likelier than free space, but its whole force may be friction or torque bias")

@@ -11,7 +11,9 @@ of pi (Bishop, Pattern Recognition and Machine Learning, 2006, section 3.3) show
 - its mass is above zero by the one-sided quantile of the normal distribution, and
 - the data are within the chi-square quantile of what the prior of pi, b and c predicts: no push explains them better.
 
-The data are forgotten within ``payload_memory``, and at once where they change.
+The data are forgotten within ``payload_memory``, and at once where they change. What has been there since the first
+sample is told at once, as a payload or a push that lasts, and until the data need no mass. What comes later is told
+after ``payload_time``: most pushes are shorter.
 
 At rest a payload and a steady push downwards have the same torque. A contact of stiffness k at a height h changes by
 -k dh where the arm moves. A payload is therefore no contact where the regression of the vertical force on the height
@@ -173,6 +175,7 @@ class PayloadTest:
             self.relieved: Payload | None = None
             self._relieved_time, self._height = 0.0, math.inf  # no height is known to be above every table
             self._needed = 0.0  # what is there at the first sample is no short push
+            self._at_start: Payload | None = None  # found then; there until nothing is
 
     def _forget(self) -> None:
         self._past, self._now = _RegressionSums(len(self._prior)), _RegressionSums(len(self._prior))
@@ -247,7 +250,8 @@ class PayloadTest:
     def _swap(self) -> None:
         """Carry what was relieved, and no longer what was carried."""
         self.carried, self.relieved = self.relieved, self.carried
-        self.found, self._relieved_time = None, 0.0
+        self.found = self._at_start = None
+        self._relieved_time = 0.0
         self._forget()
         self._forget_change()
 
@@ -305,10 +309,14 @@ class PayloadTest:
         self._past.add(now, float(np.exp(-now.time / s.payload_memory)))
         self._now = _RegressionSums(len(self._prior))
         no_contact = self._excludes_contact()
-        if self._past.time < (self._needed if no_contact else s.payload_time):
-            self.found = None
+        if self._past.time < self._needed:
+            if self._at_start is not None and not self._needs_mass():
+                self._at_start = None
+            self.found = self._at_start
             return False
         self.found = payload = self._payload()
+        if not self._needed:
+            self._at_start = payload
         if not no_contact or (payload is None) == (self.carried is None):
             return False
         if payload is None and not self._explained(self._unloaded):
@@ -340,6 +348,15 @@ class PayloadTest:
         if no_mass > self._settings.significance or not self._explained(self._prior):
             return None
         return Payload(mass, std, mean[load + 1 :] / mass, covariance[load:, load:])
+
+    def _needs_mass(self) -> bool:
+        """Return whether a payload explains the data better than none, by a likelihood ratio; neither need explain all.
+
+        Beside the load something may push, and what was collected as it went is of both.
+        """
+        past, zero = self._past.with_slow_friction(), np.zeros(len(self._prior))
+        gained = past.misfit(zero, self._unloaded) - past.misfit(zero, self._prior)
+        return chi_square_survival(_PAYLOAD, gained) < self._settings.significance
 
     def _explained(self, prior: np.ndarray) -> bool:
         """Return whether parameters of mean zero and covariance ``prior`` (p, p) explain the data."""

@@ -18,10 +18,10 @@ At rest the first and the last differ by the prior of the friction alone: what n
 of the last is that of the push, times the ratio of the rates at which pushes end and begin. Torque that passes while a
 force grows is not steady: the end must be likely in windows in a row.
 
-F says nothing of a push at a link, and nothing of one that changes: friction would take what F leaves of it. A third
-filter has a constant joint torque tau_e with the covariance of a push anywhere on the arm in place of J^T F, and as
-much prior. F is told only where it is the likelier one of the two, and while every window fits; a push that the modes
-feel is theirs alone where it does not.
+F says nothing of a push at a link: friction would take what F leaves of it. A third filter has a constant joint torque
+tau_e with the covariance of a push anywhere on the arm in place of J^T F, and as much prior. It stands for the push
+unless F is clearly likelier, as it soon is in motion. A push that the modes feel is theirs alone once a window does not
+fit: it changes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from contact_estimation.filters.kalman import pack_array, unpack_array
 _BLOCKS, _ENDED = 5, 6
 #: Windows after which the push is judged: 0.5 s. Windows in motion after which an unlikely push is given up: 1 s.
 _LEAST, _MOVED = 10, 20
-#: Probability that a push is not at the TCP, below which it counts as there.
+#: Probability that a push is not one at the TCP, below which it counts as one.
 _OTHER_PLACE = 0.05
 #: Keeps odds finite.
 _LEAST_PROBABILITY = 1e-12
@@ -96,10 +96,11 @@ class PushSinceStart:
         friction, covariance = prior, np.diag(self._layout.first_variance[self._friction])
         if kept is not None:
             friction, covariance = kept.mean[:size], kept.covariance[:size, :size]
-        self._free = _TorqueFilter(prior, friction, covariance, np.zeros((3, 3)))
-        self._push = _TorqueFilter(prior, friction, covariance, np.diag(self._force_variance))
         n = self._layout.n
-        self._anywhere = _TorqueFilter(prior, friction, covariance, np.zeros((n, n)), lambda window: np.eye(n))
+        self._free = _TorqueFilter(prior, friction, covariance, np.zeros((3, 3)), np.transpose)
+        self._at_tool = _TorqueFilter(prior, friction, covariance, np.diag(self._force_variance), np.transpose)
+        self._anywhere = _TorqueFilter(prior, friction, covariance, np.zeros((n, n)), lambda jacobian: np.eye(n))
+        self._push = self._anywhere
         self._waited, self._count, self._ended, self.known, self._pushes = 0.0, 0, 0, False, False
         self._window: list[tuple[np.ndarray, ...]] = []
         self._time, self._moved, self.words = 0.0, 0, ""
@@ -119,10 +120,17 @@ class PushSinceStart:
 
     def hidden(self) -> np.ndarray:
         """Return the second moment (3, 3) [N^2] of what the force is beside zero, TCP axes."""
-        force, covariance = self._push.x[-3:], self._push.p[-3:, -3:]
+        to_force = self._to_force()
+        force, covariance = to_force @ self._push.push, to_force @ self._push.push_covariance @ to_force.T
         rotation = self._signals["tcp_pose"][3:].reshape(3, 3, order="F")
         second = rotation.T @ (covariance + np.outer(force, force)) @ rotation
         return np.asarray(self.probability * second)
+
+    def _to_force(self) -> np.ndarray:
+        """Return the derivative (3, k) of the force at the TCP, base axes, by the push."""
+        if self._push is self._at_tool:
+            return np.eye(3)
+        return np.asarray(self._signals["push_regression"].reshape(3, -1, order="F"))
 
     def add(self, duration: float, free: bool, touched: bool, moves: bool) -> StartVerdict:
         """Take a block.
@@ -153,13 +161,13 @@ class PushSinceStart:
         if len(self._window) < _BLOCKS:
             return StartVerdict.NOTHING
         if self._count == 0:
-            self._anywhere.p[3 * n :, 3 * n :] = self._birth_time * s["push_covariance"].reshape(n, n)
+            self._anywhere.push_covariance[:] = self._birth_time * s["push_covariance"].reshape(n, n)
         y, presliding, noise, motion, jacobian = (np.mean(values, axis=0) for values in zip(*self._window))
         window, time = _Window(y, presliding, noise, jacobian), self._time
         self._window, self._time = [], 0.0
         decay, walk, _ = self._layout.drift(time).of(self._friction)
         walk[-n:] += _BLOCKS * motion
-        for torque_filter in (self._free, self._push, self._anywhere):
+        for torque_filter in (self._free, self._at_tool, self._anywhere):
             torque_filter.predict(decay, walk)
         before = not self._pushes and (free or self._felt)
         return self._decide(window, touched, moves) if before else self._decide_end(window, touched)
@@ -169,8 +177,10 @@ class PushSinceStart:
         if self._felt and self._push.log_density(window, np.zeros((3, 3)))[1] > self._largest:
             self.end()
             return StartVerdict.NOTHING
-        for torque_filter in (self._free, self._push, self._anywhere):
+        for torque_filter in (self._free, self._at_tool, self._anywhere):
             torque_filter.update(window)
+        at_tool = self._at_tool.log_evidence - self._anywhere.log_evidence > self._sure_of_place
+        self._push = self._at_tool if at_tool else self._anywhere
         self._last, self._ended = window, 0
         self._count += 1
         if self._count < _LEAST:
@@ -181,12 +191,8 @@ class PushSinceStart:
             self.end()
         if touched:
             return StartVerdict.NOTHING
-        size = _ROUND * max(round(float(np.linalg.norm(self._push.x[-3:])) / _ROUND), 1)
-        at_tool = self._push.log_evidence - self._anywhere.log_evidence
-        if self._felt and at_tool < -self._sure_of_place:
-            self.end()
-            return StartVerdict.NOTHING
-        self._pushes = at_tool > self._sure_of_place and probability >= 1.0 - self._unsure
+        size = _ROUND * max(round(float(np.linalg.norm(self._to_force() @ self._push.push)) / _ROUND), 1)
+        self._pushes = probability >= 1.0 - self._unsure
         self.words = _WORDS.format(size) if probability > 0.0 and not self._pushes else ""
         return StartVerdict.PUSHES if self._pushes else StartVerdict.NOTHING
 
@@ -226,16 +232,17 @@ class PushSinceStart:
         parts, n = self._layout.parts, self._layout.n
         x, p = x.copy(), unpack_array(packed, self._layout.size)
         jacobian = self._signals["tcp_jacobian"].reshape(3, n, order="F")  # that of the window's middle is of the past
-        to_torque, joints = jacobian.T, self._layout.elastic_joints  # (n, 3)
-        rows = np.zeros((self._layout.size, 3 * n + 3))
+        to_torque, joints = self._push.torque(jacobian), self._layout.elastic_joints  # (n, k)
+        components = to_torque.shape[1]
+        rows = np.zeros((self._layout.size, 3 * n + components))
         rows[self._friction, np.arange(3 * n)] = 1.0
         compliance = np.exp(-x[parts["joint_stiffness"]])  # [rad/Nm]
         x[parts["offset"]] += compliance * x[parts["external"]][joints]
         if acts:
-            rows[parts["offset"], -3:] = -compliance[:, None] * to_torque[joints]
+            rows[parts["offset"], -components:] = -compliance[:, None] * to_torque[joints]
         known = [*self._friction]
         if feels:
-            rows[parts["external"], -3:] = to_torque
+            rows[parts["external"], -components:] = to_torque
             known += [*range(self._layout.size)[parts["external"]]]
         x[known], p[known], p[:, known] = 0.0, 0.0, 0.0
         if feels:  # torque that is J^T F without any error would have no wrench once the arm moves on
@@ -268,8 +275,8 @@ class _TorqueFilter:
         prior: mean (3 n,) [Nm] that friction decays to.
         friction: mean (3 n,) [Nm] at the start.
         covariance: of it (3 n, 3 n).
-        push: prior covariance (k, k); zero for none.
-        torque: derivative (n, k) of the torque of a window by the push, by default of a force at the TCP [N].
+        covariance_of_push: prior (k, k); zero for none.
+        torque: TCP Jacobian (3, n) -> derivative (n, k) of the joint torque by the push.
 
     Attributes:
         x: mean (3 n + k,).
@@ -282,25 +289,36 @@ class _TorqueFilter:
         prior: np.ndarray,
         friction: np.ndarray,
         covariance: np.ndarray,
-        push: np.ndarray,
-        torque: Callable[[_Window], np.ndarray] = lambda window: window.jacobian.T,
+        covariance_of_push: np.ndarray,
+        torque: Callable[[np.ndarray], np.ndarray],
     ) -> None:
-        self.x, n = np.append(friction, np.zeros(len(push))), len(friction)
+        self._n, self.torque = len(friction), torque
+        self.x = np.append(friction, np.zeros(len(covariance_of_push)))
         self.p = np.zeros((len(self.x), len(self.x)))
-        self.p[:n, :n], self.p[n:, n:] = covariance, push
-        self._mean, self.log_evidence, self._torque = prior, 0.0, torque
+        self.p[: self._n, : self._n], self.push_covariance[:] = covariance, covariance_of_push
+        self._mean, self.log_evidence = prior, 0.0
+
+    @property
+    def push(self) -> np.ndarray:
+        """Mean (k,) of the push."""
+        return self.x[self._n :]
+
+    @property
+    def push_covariance(self) -> np.ndarray:
+        """Covariance (k, k) of the push (a view)."""
+        return self.p[self._n :, self._n :]
 
     def rows(self, window: _Window, pushes: bool = True) -> np.ndarray:
         """Return the derivative (n, 3 n + k) of a window's torque by friction and push."""
         unit = -np.eye(len(window.y))
-        return np.hstack([unit, unit * window.presliding, unit, self._torque(window) * float(pushes)])
+        return np.hstack([unit, unit * window.presliding, unit, self.torque(window.jacobian) * float(pushes)])
 
     def predict(self, decay: np.ndarray, noise: np.ndarray) -> None:
         """Go on by a window, with the friction's ``decay`` and ``noise`` (3 n,)."""
-        push = np.zeros(len(self.x) - len(decay))
-        keep = np.append(decay, push + 1.0)
-        self.x = keep * self.x + np.append((1.0 - decay) * self._mean, push)
-        self.p = self.p * np.outer(keep, keep) + np.diag(np.append(noise, push))
+        still = np.zeros_like(self.push)
+        keep = np.append(decay, still + 1.0)
+        self.x = keep * self.x + np.append((1.0 - decay) * self._mean, still)
+        self.p = self.p * np.outer(keep, keep) + np.diag(np.append(noise, still))
 
     def log_density(self, window: _Window, force: np.ndarray, pushes: bool = True) -> tuple[float, float]:
         """Return the logarithm of the density of a window, and the square of its normalised innovation.

@@ -91,6 +91,29 @@ def test_a_short_push_downwards_is_none():
     assert not any(found)
 
 
+def test_a_payload_of_an_arm_that_has_never_moved_is_told_until_it_goes():
+    """Without motion it may be a push as well: that is said, and a push beside it does not end the words."""
+    arm = load_arm("fr3")
+    load, push = load_of(arm, 2.0), np.array([0.0, 0.0, 30.0])
+
+    def external(t, q):
+        return (load(t, q) if t < 9.0 else 0.0) + (arm.tcp_jacobian(q)[:3].T @ push if 4.0 < t < 7.0 else 0.0)
+
+    found = watched(arm, external, seconds=14.0, amplitude=0.0)
+    told = np.array([payload is not None for payload in found])
+    t = STEP * np.arange(len(told))
+    assert told[(t > 1.5) & (t < 8.5)].all()
+    assert abs(found[30].mass - 2.0) < 0.4
+    assert not told[t > 11.0].any()
+
+
+def test_a_push_downwards_of_an_arm_that_has_rested_is_told_as_no_payload():
+    """Only what is there at the first sample is told at once: most pushes that begin later are short."""
+    load = load_of(load_arm("fr3"), 2.0)
+    found = watched(load_arm("fr3"), lambda t, q: load(t, q) if 3.0 < t < 8.0 else np.zeros(7), amplitude=0.0)
+    assert not any(found)
+
+
 def test_a_payload_is_no_contact_once_the_arm_has_moved():
     arm = load_arm("fr3")
     moving = watched(arm, load_of(arm, 2.0), told="carried")

@@ -64,6 +64,22 @@ def test_a_push_beyond_any_bias_is_named_and_ends(amplitude):
     assert error(made, found)[after].max() < 10.0
 
 
+@pytest.mark.parametrize(("link", "seed"), [(3, 7), (4, 4), (4, 5)])
+def test_a_push_at_a_link_that_begins_in_a_gap_is_no_force_at_the_tool(link, seed):
+    """Friction would take what such a force leaves of its torque, and keep it once the push has ended."""
+    arm, t = RigidBodyArm("ur16e"), np.arange(8 * RATE) / RATE
+    force = np.random.default_rng(seed).normal(size=3)
+    plan = [Push(3.0, 6.0, 70.0 * force / np.linalg.norm(force), 0.05, link, np.full(3, 0.05))]
+    theta = random_motion(arm, t, np.random.default_rng(seed), 0.0, 1.0)
+    made = record(arm, theta, pushes(arm, plan, t), World(seed=seed))
+    stream, seen = open_stream("ur16e", "contact_imm", "ur16e_driver"), (t < 2.95) | (t > 3.25)
+    found = [stream.push(*sample) for sample, there in zip(made.samples(), seen) if there]
+    missed = np.linalg.norm([e.tau_ext for e in found] - made.torque[seen], axis=1)
+    held, after = (t[seen] > 4.5) & (t[seen] < 5.7), t[seen] > 6.3
+    assert missed[held].max() < 0.25 * np.linalg.norm(made.torque[seen][held], axis=1).min()
+    assert max(np.linalg.norm(found[k].force_tcp) for k in np.flatnonzero(after)) < 3.0
+
+
 @pytest.mark.parametrize("amplitude", [0.0, 0.15])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_push_that_begins_is_not_the_end_of_another(sign, amplitude):
