@@ -74,7 +74,7 @@ def world(seed: int, rng: np.random.Generator) -> World:
     return World(coulomb, factors[seed % 3], stiffness, seed, loop, noise)
 
 
-def _direction(rng: np.random.Generator) -> np.ndarray:
+def direction(rng: np.random.Generator) -> np.ndarray:
     vector = rng.normal(size=3)
     return np.asarray(vector / np.linalg.norm(vector))
 
@@ -89,7 +89,7 @@ def _pushed(amplitude: float, links: bool) -> Callable[[RigidBodyArm, np.random.
             start, size = 1.7 + 2.4 * k + rng.uniform(0, 0.4), rng.uniform(*SIZE[arm.robot])
             link = int(rng.integers(2, arm.n)) if links else None  # zero counted: of links 3 to n
             offset = rng.uniform(-0.06, 0.06, 3)
-            plan.append(Push(start, start + 1.5, size * _direction(rng), link=link, offset=offset))
+            plan.append(Push(start, start + 1.5, size * direction(rng), link=link, offset=offset))
         return random_motion(arm, t, rng, amplitude, 1.0), pushes(arm, plan, t)
 
     return make
@@ -101,7 +101,7 @@ def _grown(amplitude: float) -> Callable[[RigidBodyArm, np.random.Generator], tu
     def make(arm: RigidBodyArm, rng: np.random.Generator) -> tuple[np.ndarray, Force]:
         t = np.arange(18 * RATE) / RATE
         start, size = 2.5 + rng.uniform(0, 0.4), rng.uniform(*SIZE[arm.robot])
-        plan = [Push(start, start + 13.0, size * _direction(rng), rise=GROWTH)]
+        plan = [Push(start, start + 13.0, size * direction(rng), rise=GROWTH)]
         return random_motion(arm, t, rng, amplitude, 1.0), pushes(arm, plan, t)
 
     return make
@@ -133,7 +133,7 @@ def _path(arm: RigidBodyArm, t: np.ndarray, way: np.ndarray) -> np.ndarray:
     return np.asarray(CubicSpline(t[knots], np.array(found))(t))
 
 
-def _pressed(
+def pressed(
     normal: Callable[[np.random.Generator], np.ndarray],
     stiffness: float = 3e4,
     friction: float = 0.2,
@@ -149,7 +149,7 @@ def _pressed(
         hard = depth * rng.uniform(0.8, 1.2)
         deep = (0.01 + 0.5 * hard) * window(t, 1.5, 6.0, 1.0) + (0.01 + hard) * window(t, 7.5, 13.0, 1.0)
         deep += 0.1 * hard * np.sin(2.0 * t) * window(t, 9.0, 11.5, 0.5)
-        side = np.cross(out, _direction(rng))
+        side = np.cross(out, direction(rng))
         side /= np.linalg.norm(side)
         along = slide * np.sin(1.2 * (t - 2.5)) * window(t, 2.5, 13.5, 0.5)
         if payload:
@@ -172,7 +172,7 @@ def _sprung(arm: RigidBodyArm, rng: np.random.Generator) -> tuple[np.ndarray, Fo
     phase, rates = rng.uniform(0, 2 * np.pi, 3), rng.uniform(0.8, 2.0, 3)
     way = reach * window(t, 1.0, 14.0)[:, None] * np.sin(np.outer(t, rates) + phase)
     theta = _path(arm, t, way)
-    rest = arm.pose(arm.start).translation + reach * _direction(rng)
+    rest = arm.pose(arm.start).translation + reach * direction(rng)
     return theta, spring(arm, rest, 1e4, on)
 
 
@@ -216,15 +216,15 @@ ROWS = {
     "tool push, moving": Row("tool", 0.3, _pushed(0.15, links=False)),
     "link push, still": Row("link", 0.3, _pushed(0.0, links=True)),
     "link push, moving": Row("link", 0.3, _pushed(0.1, links=True)),
-    "floor, 1 kN/m": Row("surface", 0.5, _pressed(_up, 1e3)),
-    "floor, 5 kN/m": Row("surface", 0.5, _pressed(_up, 5e3)),
-    "floor, 30 kN/m": Row("surface", 0.5, _pressed(_up, 3e4)),
-    "floor, 200 kN/m": Row("surface", 0.5, _pressed(_up, 2e5)),
-    "floor, sliding, mu 0.4": Row("surface", 0.5, _pressed(_up, friction=0.4, slide=0.03)),
-    "floor, payload 2 kg": Row("surface", 0.5, _pressed(_up, payload=2.0)),
-    "wall": Row("surface", 0.5, _pressed(_level)),
-    "ceiling": Row("surface", 0.5, _pressed(lambda rng: -_up(rng))),
-    "plane at 45 degrees": Row("surface", 0.5, _pressed(_tilted)),
+    "floor, 1 kN/m": Row("surface", 0.5, pressed(_up, 1e3)),
+    "floor, 5 kN/m": Row("surface", 0.5, pressed(_up, 5e3)),
+    "floor, 30 kN/m": Row("surface", 0.5, pressed(_up, 3e4)),
+    "floor, 200 kN/m": Row("surface", 0.5, pressed(_up, 2e5)),
+    "floor, sliding, mu 0.4": Row("surface", 0.5, pressed(_up, friction=0.4, slide=0.03)),
+    "floor, payload 2 kg": Row("surface", 0.5, pressed(_up, payload=2.0)),
+    "wall": Row("surface", 0.5, pressed(_level)),
+    "ceiling": Row("surface", 0.5, pressed(lambda rng: -_up(rng))),
+    "plane at 45 degrees": Row("surface", 0.5, pressed(_tilted)),
     "spring in 3-D": Row("surface", 0.3, _sprung),
     "free, fast": Row("free", 0.0, _free),
     "slow push, still": Row("tool", GROWTH, _grown(0.0)),

@@ -220,6 +220,14 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k side"): [
         ("payload: a start is above every table", "self._height = 0.0, math.inf", "self._height = 0.0, 0.0")
     ],
+    ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k never_moved"): [
+        (
+            "payload: what was there at the start never goes",
+            "is not None and not self._needs_mass()",
+            "is not None and False",
+        ),
+        ("payload: a push beside it ends the words", "is not None and not self._needs_mass()", "is not None"),
+    ],
     ("filters/imm/payload_change.py", "test/filters/imm/test_payload_change.py"): [
         ("payload: a force that grows past it ends it", "return trend <= self._largest", "return True"),
         ("payload: a torque across it ends it", " or beside > self._largest_beside", ""),
@@ -242,6 +250,11 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ),
         ("start push: none ends", "self._ended >= _ENDED else", "self._ended < 0 else"),
         ("start push: nothing is undecided", "self.words = _WORDS.format(size) if", 'self.words = "" if'),
+        (
+            "start push: every push is at the tool",
+            "self._push = self._at_tool if at_tool else self._anywhere",
+            "self._push = self._at_tool",
+        ),
     ],
     ("filters/imm/kept_friction.py", "test/filters/imm/test_kept_friction.py"): [
         ("gap: rest has no friction", "unsettled**2 * square", "0.0 * square")

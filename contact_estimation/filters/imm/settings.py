@@ -158,7 +158,8 @@ class MismatchSettings:
     )
     payload_time: float = key(
         5.0,
-        doc="a payload is told this long after the torque changed; one that went is carried again if back within it",
+        doc="a payload is told this long after the torque changed, or at once if it is there at the first sample; one "
+        "that went is carried again if back within it",
         unit="s",
         check=positive,
     )
