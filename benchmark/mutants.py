@@ -248,6 +248,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
             "likely = ratio > self._certain and misfit",
             "likely = misfit",
         ),
+        ("start push: one that fades is a growing one", "return self._decide_end(window, touched)", "pass"),
         ("start push: none ends", "self._ended >= _ENDED else", "self._ended < 0 else"),
         ("start push: nothing is undecided", "self.words = _WORDS.format(size) if", 'self.words = "" if'),
         (

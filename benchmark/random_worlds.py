@@ -164,7 +164,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--robot", action="append", choices=tuple(SENSORS), help="repeatable; default all")
     parser.add_argument("--runs", type=int, default=100, help="worlds per robot")
-    parser.add_argument("--first", type=int, default=1001, help="the first seed")
+    parser.add_argument("--first", type=int, default=2001, help="the first seed")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     add_save_argument(parser)
     args = parser.parse_args()

@@ -173,10 +173,13 @@ class PushSinceStart:
         return self._decide(window, touched, moves) if before else self._decide_end(window, touched)
 
     def _decide(self, window: _Window, touched: bool, moves: bool) -> StartVerdict:
-        """Take a window of before: nothing has changed since the start."""
-        if self._felt and self._push.log_density(window, np.zeros((3, 3)))[1] > self._largest:
-            self.end()
-            return StartVerdict.NOTHING
+        """Take a window of before: nothing has changed since the start, unless neither hypothesis fits."""
+        if self._push.log_density(window, np.zeros((3, 3)))[1] > self._largest:
+            if self._felt:
+                self.end()
+                return StartVerdict.NOTHING
+            if self._free.log_density(window, np.zeros((3, 3)))[1] > self._largest:
+                return self._decide_end(window, touched)
         for torque_filter in (self._free, self._at_tool, self._anywhere):
             torque_filter.update(window)
         at_tool = self._at_tool.log_evidence - self._anywhere.log_evidence > self._sure_of_place

@@ -10,6 +10,7 @@ import pytest
 from contact_estimation.filters.registry import open_stream
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
+from random_worlds import draw
 from rigid_body_recording import RATE, Push, RigidBodyArm, World, pushes, random_motion, record
 from start_push import recording
 
@@ -62,6 +63,17 @@ def test_a_push_beyond_any_bias_is_named_and_ends(amplitude):
     assert all(e.mode != "free" for e in np.array(found, object)[held])
     assert error(made, found)[held].mean() < 0.3 * np.linalg.norm(3.0 * FORCE)
     assert error(made, found)[after].max() < 10.0
+
+
+def test_a_push_that_fades_while_friction_explains_it_is_no_growing_one():
+    """One at a link since the first sample: free space follows it down, and so do torque and deflection."""
+    made, seen, _ = draw("ur16e", 1059)
+    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
+    samples = itertools.islice(zip(made.samples(), seen), 5 * RATE)
+    found = [stream.push(*sample) for sample, there in samples if there]
+    assert np.abs(made.torque[RATE]).max() > 15.0  # it pushes after a second
+    assert not made.touched[round(2.4 * RATE) : 5 * RATE].any()
+    assert max(np.linalg.norm(e.force_tcp) for e in found[round(2.4 * RATE) :]) < 3.0
 
 
 @pytest.mark.parametrize(("link", "seed"), [(3, 7), (4, 4), (4, 5)])
