@@ -223,10 +223,10 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k never_moved"): [
         (
             "payload: what was there at the start never goes",
-            "is not None and not self._needs_mass()",
-            "is not None and False",
+            "self._at_start if self._needs_mass()",
+            "self._at_start if True",
         ),
-        ("payload: a push beside it ends the words", "is not None and not self._needs_mass()", "is not None"),
+        ("payload: a push beside it ends the words", "self._at_start if self._needs_mass()", "self._at_start if False"),
     ],
     ("filters/imm/payload_change.py", "test/filters/imm/test_payload_change.py"): [
         ("payload: a force that grows past it ends it", "return trend <= self._largest", "return True"),

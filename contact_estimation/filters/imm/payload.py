@@ -12,8 +12,8 @@ of pi (Bishop, Pattern Recognition and Machine Learning, 2006, section 3.3) show
 - the data are within the chi-square quantile of what the prior of pi, b and c predicts: no push explains them better.
 
 The data are forgotten within ``payload_memory``, and at once where they change. What has been there since the first
-sample is told at once, as a payload or a push that lasts, and until the data need no mass. What comes later is told
-after ``payload_time``: most pushes are shorter.
+sample is told at once, as a payload or a push that lasts, while the data need a mass, and until they need none for
+``payload_time``. What comes later is told after that time: most pushes are shorter.
 
 At rest a payload and a steady push downwards have the same torque. A contact of stiffness k at a height h changes by
 -k dh where the arm moves. A payload is therefore no contact where the regression of the vertical force on the height
@@ -175,7 +175,7 @@ class PayloadTest:
             self.relieved: Payload | None = None
             self._relieved_time, self._height = 0.0, math.inf  # no height is known to be above every table
             self._needed = 0.0  # what is there at the first sample is no short push
-            self._at_start: Payload | None = None  # found then; there until nothing is
+            self._at_start: Payload | None = None  # found then
 
     def _forget(self) -> None:
         self._past, self._now = _RegressionSums(len(self._prior)), _RegressionSums(len(self._prior))
@@ -310,12 +310,10 @@ class PayloadTest:
         self._now = _RegressionSums(len(self._prior))
         no_contact = self._excludes_contact()
         if self._past.time < self._needed:
-            if self._at_start is not None and not self._needs_mass():
-                self._at_start = None
-            self.found = self._at_start
+            self.found = self._at_start if self._needs_mass() else None
             return False
         self.found = payload = self._payload()
-        if not self._needed:
+        if not self._needed or payload is None:
             self._at_start = payload
         if not no_contact or (payload is None) == (self.carried is None):
             return False
