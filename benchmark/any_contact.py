@@ -66,11 +66,17 @@ def estimates(case: Case, observer: str) -> dict[str, np.ndarray]:
     }
 
 
+def spans(mask: np.ndarray) -> list[list[int]]:
+    """Return where a mask (N,) is true: first index, and the one behind the last, of every run."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(int), [0]])))
+    found: list[list[int]] = edges.reshape(-1, 2).tolist()
+    return found
+
+
 def touches(touched: np.ndarray) -> list[tuple[int, int]]:
     """Return first and last sample of every touch of at least 0.3 s; gaps below 0.1 s are none."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], touched.astype(int), [0]])))
     runs: list[tuple[int, int]] = []
-    for start, end in edges.reshape(-1, 2).tolist():
+    for start, end in spans(touched):
         if runs and start - runs[-1][1] < 0.1 * RATE:
             runs[-1] = (runs[-1][0], end)
         else:

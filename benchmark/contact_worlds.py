@@ -75,6 +75,7 @@ def world(seed: int, rng: np.random.Generator) -> World:
 
 
 def direction(rng: np.random.Generator) -> np.ndarray:
+    """Return a unit vector (3,), every direction equally likely."""
     vector = rng.normal(size=3)
     return np.asarray(vector / np.linalg.norm(vector))
 

@@ -21,7 +21,7 @@ force grows is not steady: the end must be likely in windows in a row.
 F says nothing of a push at a link: friction would take what F leaves of it. A third filter has a constant joint torque
 tau_e with the covariance of a push anywhere on the arm in place of J^T F, and as much prior. It stands for the push
 unless F is clearly likelier, as it soon is in motion. A push that the modes feel is theirs alone once a window does not
-fit: it changes.
+fit: it changes. Where the arm seems free, and neither the push nor none fits, the push may have ended.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class PushSinceStart:
         layout: parts of the filters' state, with an external torque.
         settings: of the filter.
         signals: buffers by name: the block's ``y``, ``R``, ``presliding_mean``, ``tcp_jacobian``, ``motion_noise``,
-            the ``load``, ``tcp_pose``, and ``push_covariance``.
+            the ``load``, ``tcp_pose``, ``push_covariance`` and ``push_regression``.
 
     Attributes:
         known: what has pushed since the start is: there is nothing more to compare.
@@ -174,11 +174,11 @@ class PushSinceStart:
 
     def _decide(self, window: _Window, touched: bool, moves: bool) -> StartVerdict:
         """Take a window of before: nothing has changed since the start, unless neither hypothesis fits."""
-        if self._push.log_density(window, np.zeros((3, 3)))[1] > self._largest:
+        if self._push.log_density(window)[1] > self._largest:
             if self._felt:
                 self.end()
                 return StartVerdict.NOTHING
-            if self._free.log_density(window, np.zeros((3, 3)))[1] > self._largest:
+            if self._free.log_density(window)[1] > self._largest:
                 return self._decide_end(window, touched)
         for torque_filter in (self._free, self._at_tool, self._anywhere):
             torque_filter.update(window)
@@ -202,8 +202,8 @@ class PushSinceStart:
     def _decide_end(self, window: _Window, touched: bool) -> StartVerdict:
         """Take a window in which something seems to push, a known contact where ``touched``."""
         self._last, evidence = window, self._push.log_evidence
-        ended, misfit = self._push.log_density(window, np.zeros((3, 3)), pushes=False)
-        lasts, left = self._push.log_density(window, np.zeros((3, 3)))
+        ended, misfit = self._push.log_density(window, pushes=False)
+        lasts, left = self._push.log_density(window)
         changes, _ = self._push.log_density(window, np.diag(self._force_variance))
         begins, _ = self._free.log_density(window, np.diag(self._force_variance))
         others = max(evidence + lasts, evidence + changes, self._free.log_evidence + begins)
@@ -323,22 +323,25 @@ class _TorqueFilter:
         self.x = keep * self.x + np.append((1.0 - decay) * self._mean, still)
         self.p = self.p * np.outer(keep, keep) + np.diag(np.append(noise, still))
 
-    def log_density(self, window: _Window, force: np.ndarray, pushes: bool = True) -> tuple[float, float]:
+    def log_density(self, window: _Window, force: np.ndarray | None = None, pushes: bool = True) -> tuple[float, float]:
         """Return the logarithm of the density of a window, and the square of its normalised innovation.
 
         Args:
             window: of torque.
-            force: covariance (3, 3) [N^2] of one more force.
+            force: covariance (3, 3) [N^2] of one more force at the TCP, None for none.
             pushes: whether the push acts.
         """
-        rows, push = self.rows(window, pushes), window.jacobian.T @ force @ window.jacobian
-        innovation = ZeroMeanGaussian(rows @ self.p @ rows.T + push + np.diag(window.noise))
+        rows = self.rows(window, pushes)
+        covariance = rows @ self.p @ rows.T
+        if force is not None:
+            covariance += window.jacobian.T @ force @ window.jacobian
+        innovation = ZeroMeanGaussian(covariance + np.diag(window.noise))
         deviation = window.y - rows @ self.x
         return innovation.log_density(deviation), innovation.square(deviation)
 
     def update(self, window: _Window) -> None:
         """Take a window."""
-        self.log_evidence += self.log_density(window, np.zeros((3, 3)))[0]
+        self.log_evidence += self.log_density(window)[0]
         rows = self.rows(window)
         cross = self.p @ rows.T
         gain = np.linalg.solve(rows @ cross + np.diag(window.noise), cross.T).T
