@@ -25,6 +25,10 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("stream: every gap is a pause", "paused = stays and", "paused ="),
         ("stream: no gap is a pause", "        if paused:\n", "        if False:\n"),
     ],
+    ("filters/localization/localizer.py", "test/filters/localization/test_localizer.py"): [
+        ("localization: large links are likelier", "surface.area / links[surface.link]", "surface.area"),
+        ("localization: any torque is a push", "if misfit > self._limit:", "if False:"),
+    ],
     ("filters/sample_limits.py", "test/filters/test_sample_limits.py test/filters/test_stream.py"): [
         ("limits: effort is not scaled", "torque = s.scale * s.effort", "torque = 1.0 * s.effort"),
         ("limits: any velocity passes", "(s.dq, s.max_velocity), (torque", "(0 * s.dq, s.max_velocity), (torque"),

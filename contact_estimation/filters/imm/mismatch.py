@@ -4,6 +4,7 @@
 - Innovations: their mean square over N independent ones is chi-square with N degrees of freedom, over N (Bar-Shalom, Li
   and Kirubarajan, Estimation with Applications to Tracking and Navigation, 2001, section 5.4).
 - A payload: :mod:`.payload`.
+- A push since the start: while the arm has not been free, a payload that is not told may be part of it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ from contact_estimation.robot.actuators import ActuatorSettings
 
 #: The tests of payload and deflection take one block of so many: torque of friction hardly changes faster.
 _EVERY = 10
+#: [s] Free space that lasts so long shows that the arm carries nothing untold.
+_SHOWN_FREE = 0.5
+_NEVER_FREE = (
+    "the arm has not been free since the start: a payload would be part of the push, name it with --tool"
+)
 
 
 class MismatchTest:
@@ -39,6 +45,7 @@ class MismatchTest:
         deflection: test of the joints' stiffness.
         words: what disagrees, empty for nothing.
         names_load: the words name a payload.
+        free_time: how long the arm has been free [s], without an end once that shows that it carries nothing.
     """
 
     def __init__(
@@ -61,6 +68,8 @@ class MismatchTest:
             seen: every sample was: those of before show a payload, too.
         """
         self.innovations.reset()
+        if anew:
+            self.free_time = 0.0
         if not seen:
             self.payload.reset(anew)
         self.deflection.reset()
@@ -73,6 +82,16 @@ class MismatchTest:
             load = self._load()
             self.words = "; ".join(filter(None, [self._stiffness(), load, self._innovation()]))
             self.names_load = bool(load)
+
+    def follow_mode(self, duration: float, free: bool) -> None:
+        """Take the mode of a block of ``duration`` [s]: ``free`` space, or something touches the arm."""
+        if self.free_time < _SHOWN_FREE:
+            self.free_time = self.free_time + duration if free else 0.0
+
+    @property
+    def words_of_push(self) -> str:
+        """What may be wrong with the force of an unknown contact; empty where free space or a payload was seen."""
+        return "" if self.names_load or self.free_time >= _SHOWN_FREE else _NEVER_FREE
 
     def add_deflection(self, duration: float, q: np.ndarray, presliding: np.ndarray, y: np.ndarray) -> None:
         """Take a block, as :meth:`.deflection.DeflectionTest.add`; ``y`` (m + n,) are deflections, then torques."""

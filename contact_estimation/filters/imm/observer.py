@@ -20,7 +20,7 @@ from contact_estimation.filters.imm.payload import Separation
 from contact_estimation.filters.imm.pre_contact_friction import PreContactFriction
 from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
 from contact_estimation.filters.imm.restarts import LoadChange
-from contact_estimation.filters.imm.settings import ImmSettings, run_time_inputs
+from contact_estimation.filters.imm.settings import UNKNOWN, ImmSettings, run_time_inputs
 from contact_estimation.filters.imm.start_decision import StartDecision
 from contact_estimation.filters.imm.start_push import PushSinceStart, StartVerdict
 from contact_estimation.filters.imm.state import StateLayout
@@ -217,6 +217,7 @@ class ContactImm:
             self._decision.keep(step.probabilities, step.normalised, rests=not moves)
         probable = int(step.probabilities.argmax())
         self._named.update(self._mode_probabilities(), duration, step.shows_contact)
+        self._mismatch.follow_mode(duration, self._named.mode == self.chain.free_mode)
         self._probable, self.updated = probable, self._t
         self._nis[0] = np.dot(step.normalised[probable], step.normalised[probable])
         self._mismatch.add(step.normalised[probable])
@@ -281,6 +282,8 @@ class ContactImm:
         present, touched = (step.x[probable], step.p[probable]), bool(self.chain.touched[probable])
         verdict = since_start.add(duration, free, touched, moves)
         if verdict is StartVerdict.PUSHES:
+            if not since_start.behind_gap:
+                self._mismatch.free_time = 0.0  # what seemed free was not
             step.restarts.start_push(*(since_start.packed_state(*present, feels=feels) for feels in (False, True)))
         elif verdict is StartVerdict.ENDED:
             n = self.arm.n
@@ -312,6 +315,8 @@ class ContactImm:
         words = [self._mismatch.words]
         if self._since_start is not None and not self._mismatch.names_load:
             words.insert(0, self._since_start.words)
+        if self.chain.names[self._named.mode] == UNKNOWN:
+            words.insert(0, self._mismatch.words_of_push)
         if self._named.undecided_for > _UNDECIDED:
             words.insert(0, "a contact is likelier than free space, but its whole force may be friction or torque bias")
         return "; ".join(filter(None, words))

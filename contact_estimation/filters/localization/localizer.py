@@ -1,6 +1,8 @@
 """Localiser: external joint torque over time into a posterior over candidates on the links' surfaces.
 
 Each candidate gets its best force in the friction cone and the evidence for it; ``localization.c`` has the equations.
+Before any torque is seen, every link is as likely as another, and every place on a link: the short links near the tool
+come closest to things and people, and by area a push at one of them would be looked for at its large neighbours.
 Candidates with a constrained fit each are the idea of the contact particle filter (Manuelli and Tedrake, Localizing
 external contact using proprioceptive sensors, 2016). Two things differ: evidence replaces the least residual, and a
 constant torque bias is integrated out over a window with motion.
@@ -73,6 +75,8 @@ class ContactLocalizer:
         self._place, self.q = place.reshape(arm.n, 12), self._placements.inputs["q"]
         self._scanned = place.copy()  # placements of the frame that is scanned
         self._sums = np.zeros(self._library.ce_sums_size() // 8 + 1)
+        links = np.bincount(surface.link, surface.area, len(surface.names))
+        self._prior = surface.area / links[surface.link]
         self._joint = surface.joint.astype(np.int32)
         self._points, self._normals = np.ascontiguousarray(surface.points), np.ascontiguousarray(surface.normals)
         self._evidence, self._force = np.zeros(self.count), np.zeros((self.count, 3))
@@ -127,7 +131,7 @@ class ContactLocalizer:
     def place(self) -> ContactPlace:
         """Return the posterior after a scan of all candidates, at the last frame's configuration."""
         s, surface = self.settings, self.surface
-        weight = surface.area * np.exp(self._evidence - self._evidence.max())
+        weight = self._prior * np.exp(self._evidence - self._evidence.max())
         weight /= weight.sum()
         best = int(np.argmax(weight))
         self._scale = float(np.linalg.norm(self._force[best]))

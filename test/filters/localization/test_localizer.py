@@ -127,3 +127,14 @@ def test_a_scan_in_shares_equals_one_in_a_piece(localizers):
             localizer.scan(begin, begin + share)
         points.append(localizer.place().point)
     np.testing.assert_array_equal(*points)
+
+
+@pytest.mark.parametrize("robot", sorted(STD))
+def test_torque_that_tells_nothing_leaves_every_link_as_likely_as_another(localizers, robot):
+    localizer = localizers[robot]
+    localizer.reset()
+    localizer.add(0.02, np.array(START[robot]), np.zeros(localizer.arm.n), 1e8 * np.eye(localizer.arm.n))
+    localizer.scan(0, localizer.count)
+    links = localizer.place().links
+    assert len(links) == len(localizer.surface.names) >= 5
+    assert np.ptp(list(links.values())) < 0.02
