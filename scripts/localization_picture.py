@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from contact_estimation.filters.localization import ContactLocalizer
+from contact_estimation.filters.localization.localizer import ContactLocalizer
 from contact_estimation.filters.observer import ContactPlace
 from contact_estimation.robot import Arm, load_arm
 from contact_estimation.viz.markers import Shape, arrow

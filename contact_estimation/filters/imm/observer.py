@@ -216,8 +216,11 @@ class ContactImm:
         if deciding:
             self._decision.keep(step.probabilities, step.normalised, rests=not moves)
         probable = int(step.probabilities.argmax())
-        self._named.update(self._mode_probabilities(), duration, step.shows_contact)
-        self._mismatch.follow_mode(duration, self._named.mode == self.chain.free_mode)
+        modes = self._mode_probabilities()
+        probable_mode = int(modes.argmax())
+        self._named.update(modes, duration, step.shows_contact)
+        undecided = self._since_start is not None and self._since_start.undecided
+        self._mismatch.follow_mode(duration, probable_mode == self.chain.free_mode and not undecided)
         self._probable, self.updated = probable, self._t
         self._nis[0] = np.dot(step.normalised[probable], step.normalised[probable])
         self._mismatch.add(step.normalised[probable])
@@ -282,8 +285,6 @@ class ContactImm:
         present, touched = (step.x[probable], step.p[probable]), bool(self.chain.touched[probable])
         verdict = since_start.add(duration, free, touched, moves)
         if verdict is StartVerdict.PUSHES:
-            if not since_start.behind_gap:
-                self._mismatch.free_time = 0.0  # what seemed free was not
             step.restarts.start_push(*(since_start.packed_state(*present, feels=feels) for feels in (False, True)))
         elif verdict is StartVerdict.ENDED:
             n = self.arm.n

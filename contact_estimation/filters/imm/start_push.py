@@ -76,7 +76,6 @@ class PushSinceStart:
     Attributes:
         known: what has pushed since the start is: there is nothing more to compare.
         words: what is undecided, empty for nothing.
-        behind_gap: the start is the end of a time without samples, and friction is known from before it.
     """
 
     def __init__(self, layout: StateLayout, settings: ImmSettings, signals: Mapping[str, np.ndarray]) -> None:
@@ -93,7 +92,6 @@ class PushSinceStart:
 
     def reset(self, kept: KeptFriction | None = None) -> None:
         """Begin anew, at a start, with the friction's prior or with what is ``kept`` of it."""
-        self.behind_gap = kept is not None
         prior, size = self._layout.mean[self._friction], len(self._friction)
         friction, covariance = prior, np.diag(self._layout.first_variance[self._friction])
         if kept is not None:
@@ -110,6 +108,11 @@ class PushSinceStart:
     def end(self) -> None:
         """Compare nothing any more: what pushed at the start is known."""
         self.known, self.words = True, ""
+
+    @property
+    def undecided(self) -> bool:
+        """Whether free space may still be a push: it is not compared yet, or neither is likely."""
+        return not self.known and (self._count < _LEAST or bool(self.words))
 
     @property
     def probability(self) -> float:

@@ -29,6 +29,11 @@ def run(plan, seconds, amplitude=0.0, bias=None, seed=4, robot="ur16e"):
     return t, made, [stream.push(*sample) for sample in zip(made.stamps.tolist(), made.q, made.dq, made.tau)]
 
 
+def never_free(found):
+    """Whether each estimate says that a payload may be part of its push."""
+    return np.array(["not been free since the start" in e.mismatch for e in found])
+
+
 def error(made, found):
     """Size (N,) [N] of the error of the force."""
     return np.linalg.norm([e.force_tcp for e in found] - made.force, axis=1)
@@ -63,6 +68,30 @@ def test_a_push_beyond_any_bias_is_named_and_ends(amplitude):
     assert all(e.mode != "free" for e in np.array(found, object)[held])
     assert error(made, found)[held].mean() < 0.3 * np.linalg.norm(3.0 * FORCE)
     assert error(made, found)[after].max() < 10.0
+    assert never_free(found)[held].all() and not never_free(found)[after].any()
+
+
+def test_a_payload_that_nobody_told_is_told_while_pushes_come_and_go_since_the_start():
+    made, seen, _ = draw("fr3", 1120)
+    stream = open_stream("fr3", "contact_imm")
+    found = [stream.push(*sample) for sample in itertools.islice(made.samples(), 9 * RATE)][RATE // 50 :]
+    assert all(e.mode == "unknown" for e in found)
+    assert all("payload" in e.mismatch for e in found)
+
+
+def test_a_push_that_free_space_hid_at_first_may_be_a_payload():
+    _, _, found = run([Push(-2.0, 4.0, 1.5 * FORCE)], 4.0, 0.15, seed=5)
+    modes = [e.mode for e in found]
+    named = modes.index("unknown")
+    assert named > RATE and modes[named:].count("unknown") > RATE // 2
+    assert all("payload" in e.mismatch for e in found[named:])
+
+
+def test_a_push_after_free_space_is_no_payload():
+    t, _, found = run([Push(2.0, 4.0, 3.0 * FORCE)], 5.0)
+    held = (t > 2.5) & (t < 3.5)
+    assert all(e.mode == "unknown" for e in np.array(found, object)[held])
+    assert not never_free(found).any()
 
 
 def test_a_push_that_fades_while_friction_explains_it_is_no_growing_one():
@@ -88,6 +117,7 @@ def test_a_push_at_a_link_that_begins_in_a_gap_is_no_force_at_the_tool(link, see
     found = [stream.push(*sample) for sample, there in zip(made.samples(), seen) if there]
     missed = np.linalg.norm([e.tau_ext for e in found] - made.torque[seen], axis=1)
     held, after = (t[seen] > 4.5) & (t[seen] < 5.7), t[seen] > 6.3
+    assert not never_free(found).any()
     assert missed[held].max() < 0.25 * np.linalg.norm(made.torque[seen][held], axis=1).min()
     assert max(np.linalg.norm(found[k].force_tcp) for k in np.flatnonzero(after)) < 3.0
 
