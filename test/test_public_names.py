@@ -1,6 +1,8 @@
 """What ``import contact_estimation`` offers, and what it costs."""
 
 import ast
+import importlib
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 import contact_estimation
 
 ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS = [path for folder in ("scripts", "benchmark", "examples") for path in sorted((ROOT / folder).glob("*.py"))]
 
 
 def test_import_of_the_package_loads_no_heavy_module():
@@ -44,3 +47,14 @@ def test_unknown_name_lists_the_public_ones():
 
 def test_types_are_shipped():
     assert (ROOT / "contact_estimation" / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_what_a_script_imports_of_the_package_is_there(path):
+    """Most scripts run by hand only: a name that has moved would be noticed late."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.ImportFrom) or (node.module or "").split(".")[0] != "contact_estimation":
+            continue
+        module = importlib.import_module(node.module)
+        for name in (alias.name for alias in node.names):
+            assert hasattr(module, name) or importlib.util.find_spec(f"{node.module}.{name}"), f"{node.module}.{name}"
