@@ -4,7 +4,7 @@
 - Innovations: their mean square over N independent ones is chi-square with N degrees of freedom, over N (Bar-Shalom, Li
   and Kirubarajan, Estimation with Applications to Tracking and Navigation, 2001, section 5.4).
 - A payload: :mod:`.payload`.
-- A push since the start: while the arm has not been free, a payload that is not told may be part of it.
+- A push since the start: while the arm has not been free, a payload or an error of the model may be part of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _EVERY = 10
 #: [s] Free space that lasts so long shows that the arm carries nothing untold.
 _SHOWN_FREE = 0.5
 _NEVER_FREE = (
-    "the arm has not been free since the start: a payload would be part of the push, name it with --tool"
+    "the arm has not been free since the start: a payload or an error of the model would be part of the push; name "
+    "payloads with --tool"
 )
 
 
