@@ -224,7 +224,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("start: a push that began in a gap is a payload", "if anew:", "if True:"),
     ],
     ("filters/imm/observer.py", "test/filters/imm/test_start_push.py"): [
-        ("start: a push that free space hid is no payload", "and not undecided", "and True"),
+        ("start: a push that free space hid is no payload", "and not undecided", "and True")
     ],
     ("filters/imm/observer.py", "test/filters/imm/test_payload.py -k side"): [
         ("payload: an unknown contact is no table", "Separation(pressed, friction", "Separation(touched, friction")

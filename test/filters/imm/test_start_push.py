@@ -72,7 +72,7 @@ def test_a_push_beyond_any_bias_is_named_and_ends(amplitude):
 
 
 def test_a_payload_that_nobody_told_is_told_while_pushes_come_and_go_since_the_start():
-    made, seen, _ = draw("fr3", 1120)
+    made = draw("fr3", 1120).recording
     stream = open_stream("fr3", "contact_imm")
     found = [stream.push(*sample) for sample in itertools.islice(made.samples(), 9 * RATE)][RATE // 50 :]
     assert all(e.mode == "unknown" for e in found)
