@@ -22,8 +22,8 @@ from contact_estimation.robot.actuators import ActuatorSettings
 
 #: The tests of payload and deflection take one block of so many: torque of friction hardly changes faster.
 _EVERY = 10
-#: [s] Free space that lasts so long shows that the arm carries nothing untold.
-_SHOWN_FREE = 0.5
+#: [s] Free space that lasts so long, once it is no push since the start, shows that the arm carries nothing untold.
+_SHOWN_FREE = 0.1
 _NEVER_FREE = (
     "the arm has not been free since the start: a payload or an error of the model would be part of the push; name "
     "payloads with --tool"
