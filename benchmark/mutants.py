@@ -177,7 +177,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("free space: made anew after a push", "if felt and self._keeps(j, source):", "if False:")
     ],
     ("filters/imm/imm_step.py", "test/filters/imm/test_push_jump.py"): [
-        ("push: a jump opens nothing", "if self._jump.follow(", "if False and self._jump.follow(")
+        ("push: a jump opens nothing", "if self._jump.follow(", "if False and self._jump.follow("),
+        ("push: what a gear has lost stays lost", "if not self._layout.link_side:", "if False:"),
     ],
     ("filters/imm/push_course.py", "test/filters/imm/test_push_jump.py"): [
         ("push: outliers to both sides are a jump", "beyond * self._count > 0", "beyond**2 * self._count**2 > 0")
@@ -217,6 +218,9 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
             "if self._named.undecided_for > _UNDECIDED:",
             "if False:",
         )
+    ],
+    ("filters/imm/mismatch.py", "test/filters/imm/test_push_jump.py"): [
+        ("mismatch: a channel that contradicts is not told", "if beyond else", "if False else")
     ],
     ("filters/imm/mismatch.py", "test/filters/imm/test_start_push.py"): [
         ("start: a payload may be a push without a word", "else _NEVER_FREE", 'else ""'),

@@ -18,7 +18,7 @@ from contact_estimation.filters.imm.friction_drift import FrictionDrift
 from contact_estimation.filters.imm.kept_friction import KeptFriction
 from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
 from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
-from contact_estimation.filters.imm.push_course import PushCourse, PushJump, PushTracker
+from contact_estimation.filters.imm.push_course import CONTRADICTS, JUMPED, OutliersInARow, PushCourse, PushTracker
 from contact_estimation.filters.imm.restarts import Restarts
 from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.touch_test import TouchTest
@@ -98,7 +98,11 @@ class ImmStep:
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
         ]
-        self._jump = PushJump(layout.m + layout.n, signals["gate"])
+        most = JUMPED if layout.link_side else CONTRADICTS
+        self._jump = OutliersInARow(layout.m + layout.n, signals["gate"], most)
+        offset = layout.parts["offset"]
+        self._offset_places = np.diagonal(packed_places(layout.size))[offset]
+        self._offset_variance = layout.first_variance[offset]
         # Packed places of the external torque's covariance, and where its entries are in that of a push.
         places = packed_places(layout.size)[layout.parts["external"], layout.parts["external"]]
         self._external_places, self._lower = np.unique(places, return_index=True)
@@ -247,7 +251,8 @@ class ImmStep:
         """Follow an unknown contact's force: kept where a known contact takes over, forgotten in free space.
 
         Where its torque jumps behind the gears, the force becomes as uncertain as that of one more push. Before them
-        friction that changes with the motion may be the jump.
+        friction that changes with the motion may be the jump, for a while. What lasts longer is not the force: then the
+        deflections' offsets, too, are as uncertain as at the start.
         """
         if self._chain.free[self.probabilities.argmax()]:
             self._push.reset()
@@ -255,11 +260,14 @@ class ImmStep:
             return
         probable = self._probable_push()
         self._push.follow(self.x[probable, self._layout.parts["external"]])
-        if not (self._layout.link_side and self._chain.felt[self.probabilities.argmax()]):
+        if not self._chain.felt[self.probabilities.argmax()]:
             self._jump.reset()
         elif self._jump.follow(self.normalised[probable]):
             born = self._signals["birth_time"] * self._signals["push_covariance"][self._lower]
             self.p[self._felt[:, None], self._external_places] += born
+            if not self._layout.link_side:
+                self._jump.reset()
+                self.p[self._felt[:, None], self._offset_places] += self._offset_variance
 
     def _probable_push(self) -> int:
         """Return the most probable filter of an unknown contact."""

@@ -3,6 +3,7 @@
 - Joint stiffness: :mod:`.deflection`.
 - Innovations: their mean square over N independent ones is chi-square with N degrees of freedom, over N (Bar-Shalom, Li
   and Kirubarajan, Estimation with Applications to Tracking and Navigation, 2001, section 5.4).
+- One channel's innovations beyond the gate, to one side, for 0.2 s: the estimate follows the other channels.
 - A payload: :mod:`.payload`.
 - A push since the start: while the arm has not been free, a payload or an error of the model may be part of it.
 """
@@ -15,6 +16,7 @@ from contact_estimation.filters.chi_square import chi_square_quantile
 from contact_estimation.filters.imm.deflection import DeflectionTest
 from contact_estimation.filters.imm.innovation import InnovationStatistics
 from contact_estimation.filters.imm.payload import PayloadTest
+from contact_estimation.filters.imm.push_course import CONTRADICTS, OutliersInARow
 from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.robot import Arm
@@ -24,6 +26,7 @@ from contact_estimation.robot.actuators import ActuatorSettings
 _EVERY = 10
 #: [s] Free space that lasts so long, once it is no push since the start, shows that the arm carries nothing untold.
 _SHOWN_FREE = 0.1
+_CONTRADICTION = "no mode explains the {}: the other channels say another force, or a load that is not told"
 _NEVER_FREE = (
     "the arm has not been free since the start: a payload or an error of the model would be part of the push; name "
     "payloads with --tool"
@@ -46,6 +49,7 @@ class MismatchTest:
         deflection: test of the joints' stiffness.
         words: what disagrees, empty for nothing.
         names_load: the words name a payload.
+        contradiction: a channel that the estimate has departed from just now, empty for none.
         free_time: how long the arm has been free [s], without an end once that shows that it carries nothing.
     """
 
@@ -56,6 +60,7 @@ class MismatchTest:
         self.innovations = InnovationStatistics(channels, settings.gate, s.window / settings.block)
         self.payload = PayloadTest(arm, actuators, s)
         self.deflection = DeflectionTest(arm, actuators, s.significance)
+        self._outliers = OutliersInARow(len(channels), np.full(1, settings.gate), CONTRADICTS)
         self._joints = [arm.joint_names[j] for j in layout.elastic_joints]
         count = max(s.window / s.innovation_time, 1.0)
         self._largest = chi_square_quantile(count, s.significance / len(channels)) / count
@@ -69,6 +74,8 @@ class MismatchTest:
             seen: every sample was: those of before show a payload, too.
         """
         self.innovations.reset()
+        self._outliers.reset()
+        self.contradiction = ""
         if anew:
             self.free_time = 0.0
         if not seen:
@@ -79,6 +86,8 @@ class MismatchTest:
 
     def add(self, normalised: np.ndarray) -> None:
         """Take the innovations (m + n,) of a block over their standard deviations."""
+        beyond = self._outliers.follow(normalised)
+        self.contradiction = _CONTRADICTION.format(self.innovations.channels[self._outliers.worst]) if beyond else ""
         if self.innovations.add(normalised):
             load = self._load()
             self.words = "; ".join(filter(None, [self._stiffness(), load, self._innovation()]))

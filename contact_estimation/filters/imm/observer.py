@@ -313,7 +313,7 @@ class ContactImm:
     @property
     def mismatch(self) -> str:
         """What shows that model and data disagree, and the likely cause; empty while they agree."""
-        words = [self._mismatch.words]
+        words = [self._mismatch.contradiction, self._mismatch.words]
         if self._since_start is not None and not self._mismatch.names_load:
             words.insert(0, self._since_start.words)
         if self.chain.names[self._named.mode] == UNKNOWN:

@@ -11,7 +11,9 @@ import numpy as np
 _ENDING, _REVERSED = 0.3, 0.1
 #: Blocks in a row with an innovation beyond the gate, to the same side, from which on the torque jumps. Errors that
 #: last some blocks, as of friction, are often beyond it three or four times.
-_JUMPED = 5
+JUMPED = 5
+#: The same from which on no friction lasts as long, where it is in the torque: 0.2 s.
+CONTRADICTS = 20
 #: [s] Memory of the mean.
 _MEMORY = 0.2
 
@@ -34,29 +36,35 @@ class PushCourse(NamedTuple):
         return cls(along < _ENDING * float(mean @ mean), along < -_REVERSED * float(force @ force))
 
 
-class PushJump:
-    """Tells where the torque jumps under a push: another one joins it, or it changes at once.
+class OutliersInARow:
+    """Counts measurements in a row that are beyond the gate, to the same side.
 
-    A measurement beyond the gate may be an outlier, and moves a filter little. Of several in a row, to the same side,
-    none is: the filter does not follow (a strong tracking filter: Zhou and Frank, 1996).
+    One may be an outlier, and moves a filter little. Of several none is: the filter does not follow (a strong tracking
+    filter: Zhou and Frank, 1996). Under a push the torque jumps then: another one joins it, or it changes at once.
 
     Args:
         channels: number of them.
         gate: standard deviations of an innovation (one buffer).
+        most: as many show it.
     """
 
-    def __init__(self, channels: int, gate: np.ndarray) -> None:
-        self._gate, self._count = gate, np.zeros(channels)
+    def __init__(self, channels: int, gate: np.ndarray, most: int = JUMPED) -> None:
+        self._gate, self._count, self._most = gate, np.zeros(channels), most
 
     def reset(self) -> None:
         """Begin anew."""
         self._count[:] = 0.0
 
     def follow(self, normalised: np.ndarray) -> bool:
-        """Take normalised innovations (channels,) of a block, and return whether the torque jumps."""
+        """Take normalised innovations (channels,) of a block, and return whether one has as many outliers in a row."""
         beyond = np.where(np.abs(normalised) > self._gate, np.sign(normalised), 0.0)
         self._count[:] = np.where(beyond * self._count > 0, self._count + beyond, beyond)
-        return bool((np.abs(self._count) >= _JUMPED).any())
+        return bool((np.abs(self._count) >= self._most).any())
+
+    @property
+    def worst(self) -> int:
+        """Channel with most of them."""
+        return int(np.abs(self._count).argmax())
 
 
 class PushTracker:
