@@ -192,6 +192,11 @@ class NamedMode:
         self.mode, self._likely_for = int(probabilities.argmax()), 0.0
 
     @property
+    def surely_free(self) -> bool:
+        """Whether free space is named, and no contact is likelier."""
+        return self.mode == self._free and self._likely_for == 0.0
+
+    @property
     def undecided_for(self) -> float:
         """How long free space has been named while a contact is likelier, but not shown [s]."""
         return self._likely_for if self.mode == self._free else 0.0

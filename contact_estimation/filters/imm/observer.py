@@ -216,11 +216,9 @@ class ContactImm:
         if deciding:
             self._decision.keep(step.probabilities, step.normalised, rests=not moves)
         probable = int(step.probabilities.argmax())
-        modes = self._mode_probabilities()
-        probable_mode = int(modes.argmax())
-        self._named.update(modes, duration, step.shows_contact)
+        self._named.update(self._mode_probabilities(), duration, step.shows_contact)
         undecided = self._since_start is not None and self._since_start.undecided
-        self._mismatch.follow_mode(duration, probable_mode == self.chain.free_mode and not undecided)
+        self._mismatch.follow_mode(duration, self._named.surely_free and not undecided)
         self._probable, self.updated = probable, self._t
         self._nis[0] = np.dot(step.normalised[probable], step.normalised[probable])
         self._mismatch.add(step.normalised[probable])

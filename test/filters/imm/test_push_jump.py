@@ -81,7 +81,8 @@ def test_outliers_of_a_block_do_not_move_a_push():
 
 def test_gears_that_contradict_the_torque_are_followed_anew():
     """A UR16e slides with 110 N and samples are lost: the force leaves with the offset of a gear, to 130 N of error."""
-    made, row = gaps.recording("ur16e", gaps.ROWS["slides, many gaps"], 409), gaps.ROWS["slides, many gaps"]
+    row = gaps.ROWS["slides, many gaps"]
+    made = gaps.recording("ur16e", row, 409)
     t = np.arange(len(made.q)) / RATE
     stream, errors, words = open_stream("ur16e", "contact_imm", "ur16e_driver"), [], []
     for k in np.flatnonzero(gaps.kept(row, t, 409) & (t < 11.45)):
