@@ -2,13 +2,14 @@
 
 from contact_estimation.codegen.built import compile_all_built, compile_built
 from contact_estimation.codegen.compile import CodegenWarning, CompiledFunction, compile_function, compile_functions
-from contact_estimation.codegen.compiler import OPTIMISE_FLAGS
+from contact_estimation.codegen.compiler import STRAIGHT_FLAGS, STRAIGHT_PASSES
 from contact_estimation.codegen.expressions import Parts, call_named, named_function, symbols
 from contact_estimation.codegen.progress import show_progress
 from contact_estimation.codegen.recursion import DoubleBuffer, bind_recursion
 
 __all__ = [
-    "OPTIMISE_FLAGS",
+    "STRAIGHT_FLAGS",
+    "STRAIGHT_PASSES",
     "CodegenWarning",
     "CompiledFunction",
     "DoubleBuffer",

@@ -19,7 +19,7 @@ import casadi as ca
 from contact_estimation.codegen.build_key import build_key
 from contact_estimation.codegen.cache import is_sealed, open_cache, read_sealed, seal
 from contact_estimation.codegen.compile import CompiledFunction, compile_functions
-from contact_estimation.codegen.compiler import OPTIMISE_FLAGS, determinants, find_compiler
+from contact_estimation.codegen.compiler import STRAIGHT_FLAGS, determinants, find_compiler
 from contact_estimation.exceptions import CodegenError
 
 
@@ -32,7 +32,7 @@ def compile_built(build: Callable[..., ca.Function], *arguments: object) -> Comp
 def compile_all_built(
     build: Callable[..., Sequence[ca.Function]],
     *arguments: object,
-    flags: tuple[str, ...] = OPTIMISE_FLAGS,
+    flags: tuple[str, ...] = STRAIGHT_FLAGS,
     rare: Collection[str] = (),
     cache: Path | None = None,
 ) -> dict[str, CompiledFunction]:

@@ -16,7 +16,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen.compiler import OPTIMISE_FLAGS, RARE_FLAGS, find_compiler, shared_object
+from contact_estimation.codegen.compiler import RARE_FLAGS, STRAIGHT_FLAGS, find_compiler, shared_object
 from contact_estimation.codegen.progress import Progress
 from contact_estimation.exceptions import CodegenError
 
@@ -96,7 +96,7 @@ class CompiledFunction:
 
 
 def compile_function(
-    function: ca.Function, *, flags: tuple[str, ...] = OPTIMISE_FLAGS, cache: Path | None = None, fallback: bool = True
+    function: ca.Function, *, flags: tuple[str, ...] = STRAIGHT_FLAGS, cache: Path | None = None, fallback: bool = True
 ) -> CompiledFunction:
     """Compile ``function``, or find it compiled in the cache; see :func:`compile_functions`.
 
@@ -112,7 +112,7 @@ def compile_function(
 def compile_functions(
     functions: Sequence[ca.Function],
     *,
-    flags: tuple[str, ...] = OPTIMISE_FLAGS,
+    flags: tuple[str, ...] = STRAIGHT_FLAGS,
     cache: Path | None = None,
     fallback: bool = True,
     rare: Collection[str] = (),

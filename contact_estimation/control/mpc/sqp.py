@@ -15,6 +15,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
+from contact_estimation.codegen import STRAIGHT_PASSES
 from contact_estimation.codegen.native import casadi_libraries, generate, load_native
 from contact_estimation.control.mpc.problem import MpcProblem
 from contact_estimation.control.mpc.rollout import Rollout
@@ -110,7 +111,8 @@ def _load_library(problem: MpcProblem, balls: int) -> ctypes.CDLL:
     }
     parts = [generate([stage_function(problem)]), *(f"#define {name} {value}" for name, value in sizes.items())]
     parts += [(Path(__file__).parent / name).read_text() for name in ("lqr.c", "balls.c", "qp.c", "sqp.c")]
-    library = load_native("sqp", "\n".join(parts), ("-O2", *casadi_libraries("hpipm", "blasfeo")))
+    flags = ("-O2", *STRAIGHT_PASSES, *casadi_libraries("hpipm", "blasfeo"))  # most of it is the linearised stage
+    library = load_native("sqp", "\n".join(parts), flags)
     number, count = ctypes.c_double, ctypes.c_int
     library.ce_sqp_new.restype, library.ce_sqp_new.argtypes = _POINTER, [count, number, number]
     library.ce_sqp_free.restype, library.ce_sqp_free.argtypes = None, [_POINTER]

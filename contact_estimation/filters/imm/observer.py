@@ -8,7 +8,7 @@ from collections.abc import Hashable
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import OPTIMISE_FLAGS, compile_all_built
+from contact_estimation.codegen import STRAIGHT_FLAGS, compile_all_built
 from contact_estimation.filters.imm.free_space_history import REMEMBERED
 from contact_estimation.filters.imm.imm_step import ImmStep, step_functions
 from contact_estimation.filters.imm.innovation import VarianceFactors
@@ -37,7 +37,7 @@ _STALE = -1.0
 #: [s] Free space is named for so long, while a contact is likelier, before that is said.
 _UNDECIDED = 0.5
 #: Vectorising costs time of the compiler: the code is straight lines of scalars, without loops.
-_FLAGS = (*OPTIMISE_FLAGS, "-fno-tree-slp-vectorize")
+_FLAGS = (*STRAIGHT_FLAGS, "-fno-tree-slp-vectorize")
 #: Run at a reset only.
 _RARE = ("imm_prior",)
 
