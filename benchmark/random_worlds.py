@@ -34,6 +34,7 @@ from report import add_save_argument, heading, publish
 from rigid_body_recording import RATE, Force, Push, Recording, RigidBodyArm, pushes, record, window
 from scipy.stats import chi2
 
+from contact_estimation.filters.observer import Estimate
 from contact_estimation.filters.registry import open_stream
 
 #: What is wrong: error of the force [N] and of the joint torque [Nm], and its share of the truth.
@@ -126,13 +127,23 @@ def touched(arm: RigidBodyArm, kind: str, rng: np.random.Generator) -> tuple[np.
     return (*ROWS[row].make(arm, rng), "springs, guided by hand")
 
 
+def replay(robot: str, drawn: Drawn) -> list[Estimate]:
+    """Return the default observer's estimates of the samples that arrive."""
+    stream = open_stream(robot, "contact_imm", SENSORS[robot])
+    return [stream.push(*sample) for sample, there in zip(drawn.recording.samples(), drawn.seen) if there]
+
+
 def score(task: tuple[str, int]) -> Score:
     """Replay the world of a robot and seed."""
     warnings.simplefilter("ignore")
     robot, seed = task
-    made, seen, row = draw(robot, seed)
-    stream = open_stream(robot, "contact_imm", SENSORS[robot])
-    found = [stream.push(*sample) for sample, there in zip(made.samples(), seen) if there]
+    drawn = draw(robot, seed)
+    return judge(robot, drawn, replay(robot, drawn))
+
+
+def judge(robot: str, drawn: Drawn, found: list[Estimate]) -> Score:
+    """Compare estimates with the truth."""
+    made, seen, row = drawn
     force, torque = made.force[seen], made.torque[seen]
     missed = np.array([e.force_tcp for e in found]) - force
     of_force, of_torque = LARGE[robot]

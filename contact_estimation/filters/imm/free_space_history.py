@@ -19,7 +19,7 @@ _KEPT = 60
 #: A known contact is looked at for a growing push after so many of them in free space. A push that pauses as it grows
 #: looks like free space for less.
 _SETTLED = 20
-#: Intervals for which a push that ended the stay may show what friction had absorbed of it: it is small at first.
+#: Intervals of a push that end the stay: one that grows slowly may be named for a moment, and be absorbed again.
 _NAMED = 5
 #: A state that knows Coulomb friction with so many times the present standard deviation is not kept: a start from it
 #: would take the torque of a hand that moves the arm for friction that is not there.
@@ -48,7 +48,7 @@ class FreeSpaceHistory:
         self._traces: deque[np.ndarray] = deque(maxlen=_KEPT)  # of those states, since free space began
         self._stay = 0  # number of states of the present stay in free space
         self._touched = 0  # for so long a known contact has followed the free space of these traces
-        self._pushed = 0  # for so long a push has ended the stay
+        self._pushed = 0  # for so long a push has been named since
         self._grown = False  # the first state is of before a push, and free space has not settled since
 
     def __bool__(self) -> bool:
@@ -82,9 +82,6 @@ class FreeSpaceHistory:
     def follow_free(self, x: np.ndarray, p: np.ndarray, interval: float) -> FreeState | None:
         """Take a state of free space: keep it, or return the one from which on a push has grown.
 
-        A push may have been named for a moment as it grew, and been absorbed again. What friction had absorbed of it is
-        known anew, once free space is settled.
-
         Args:
             x: mean (N,).
             p: its packed covariance.
@@ -114,24 +111,11 @@ class FreeSpaceHistory:
         self._touched += 1
         return self._before_growth(x, self._traces_of(x, p), interval)
 
-    def follow_push(self, x: np.ndarray, interval: float) -> FreeState | None:
-        """Take a state of a push, which ends the stay in free space after some intervals.
-
-        Args:
-            x: mean (N,).
-            interval: between two kept states [s].
-
-        Returns:
-            State of when free space was settled; None where friction has absorbed nothing of the push since.
-        """
-        before, kept = None, min(len(self._traces), self._stay - _SETTLED)
-        if self._growing is not None and kept > 0:
-            settled, passed = self._states[-kept], interval * (kept + self._pushed)
-            before = settled if self._growing.absorbed(settled[0], x, passed) else None
+    def follow_push(self) -> None:
+        """Take an interval of a push: some of them end the stay in free space."""
         self._pushed += 1
         if self._pushed >= _NAMED:
             self._end_stay()
-        return before
 
     def _traces_of(self, x: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Return what a push changes in a state, nothing where no joint is elastic."""

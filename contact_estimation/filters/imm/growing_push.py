@@ -12,14 +12,6 @@ the loop of its hysteresis and what motion makes of the offset: by more than (w^
 the variance of o has differed in that time. This is a generalised likelihood ratio test over the time at which the push
 began (Basseville and Nikiforov, Detection of Abrupt Changes, 1993, section 2.4), with kept states in place of a bank of
 filters.
-
-A push that is named on its own, because it grows a little faster, has been absorbed until then, too. The friction b + d
-has changed by A in the stay in free space before. Its own change has the variances
-
-    s^2 = 2 d_std^2 (1 - exp(-t / T)) + q t
-
-of a disturbance of time constant T and a bias of random walk q within a time t. The part of A along the push is then
-normal. A larger one was the push.
 """
 
 from __future__ import annotations
@@ -33,8 +25,6 @@ from contact_estimation.filters.kalman import packed_places
 
 #: Standard deviations of an offset that motion may change it by.
 _SIGMAS = 2.0
-#: Standard deviations of friction's own change along a push that are more than such a change: 1 %, on one side.
-_ABSORBED = 2.33
 #: States in a row that must show the push: fast motion disturbs torque and deflection for a moment.
 _TIMES = 5
 
@@ -49,9 +39,7 @@ class GrowingPush:
     def __init__(self, layout: StateLayout) -> None:
         self._layout, parts = layout, layout.parts
         self._joints, self._loop = np.asarray(layout.elastic_joints, int), layout.deflection_loop
-        self._offset, self._times, self._external = parts["offset"], 0, parts["external"]
-        self._time, self._spread = layout.time_constant[parts["disturbance"]], 2 * layout.variance[parts["disturbance"]]
-        self._walk = layout.random_walk[parts["bias"]]
+        self._offset, self._times = parts["offset"], 0
         self._variances = np.diagonal(packed_places(layout.size))[self._offset]  # of the offsets in a packed covariance
 
     def traces(self, x: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -61,7 +49,8 @@ class GrowingPush:
             x: mean (N,) of a filter.
             p: its packed covariance.
         """
-        return np.array([x[self._offset], p[self._variances], _friction(self._layout, x)[self._joints]])
+        friction = x[self._layout.parts["bias"]] + x[self._layout.parts["disturbance"]]
+        return np.array([x[self._offset], p[self._variances], friction[self._joints]])
 
     def since(self, now: np.ndarray, before: Sequence[np.ndarray], stiffness: np.ndarray) -> int | None:
         """Take the next state; return since which of the earlier ones a push has grown, None where none has.
@@ -84,25 +73,3 @@ class GrowingPush:
         furthest = int(most.argmax())
         self._times = self._times + 1 if most[furthest] > 1 else 0
         return furthest if self._times >= _TIMES else None
-
-    def absorbed(self, before: np.ndarray, now: np.ndarray, passed: float) -> bool:
-        """Return whether friction has absorbed a part of a push that has just been named.
-
-        Args:
-            before: mean (N,) of a filter of free space, earlier in the stay that the push has ended.
-            now: of a filter of the push.
-            passed: time between the two [s].
-        """
-        std = np.sqrt(-self._spread * np.expm1(-passed / self._time) + self._walk * passed)
-        push = now[self._external] / std
-        along = push @ (friction_fall(self._layout, before, now) / std)
-        return bool(along > _ABSORBED * np.linalg.norm(push))
-
-
-def friction_fall(layout: StateLayout, before: np.ndarray, now: np.ndarray) -> np.ndarray:
-    """Return by how much bias and friction disturbance (n,) [Nm] have fallen from one mean (N,) to another."""
-    return np.asarray(_friction(layout, before) - _friction(layout, now))
-
-
-def _friction(layout: StateLayout, x: np.ndarray) -> np.ndarray:
-    return np.asarray(x[layout.parts["bias"]] + x[layout.parts["disturbance"]])

@@ -14,7 +14,6 @@ import numpy as np
 
 from contact_estimation.filters.imm.free_space_history import REMEMBERED
 from contact_estimation.filters.imm.free_starts import FreeStarts
-from contact_estimation.filters.imm.growing_push import friction_fall
 from contact_estimation.filters.imm.push_course import PushTracker
 from contact_estimation.filters.kalman import pack_array
 
@@ -53,8 +52,7 @@ class Restarts:
     def follow_free_space(self, interval: float) -> None:
         """Keep the state of the most probable free filter, if the arm is free; look for a push that grew slowly.
 
-        In free space, or beside a known contact, friction may still absorb such a push. Where an unknown contact has
-        just been named, friction may have absorbed a part of its push.
+        In free space, or beside a known contact, friction may still absorb such a push.
 
         Args:
             interval: since the last call [s].
@@ -71,9 +69,7 @@ class Restarts:
             if grown is not None:
                 self._start_grown_push(probable, *grown)
         else:
-            settled = self._history.follow_push(self._x[probable], interval)
-            if settled is not None:
-                self._give_back(*settled)
+            self._history.follow_push()
 
     def start_push(self, free: tuple[np.ndarray, np.ndarray], push: tuple[np.ndarray, np.ndarray]) -> None:
         """Let an unknown contact act, that friction of free space has explained since the start.
@@ -140,22 +136,6 @@ class Restarts:
         self._start_in(self._free, x, pack_array(covariance))
         self._push.reset()
 
-    def _give_back(self, before: np.ndarray, covariance: np.ndarray) -> None:
-        """Give a push that has just been named what friction and the gears' offsets had absorbed of it.
-
-        Args:
-            before: mean (N,) of free space before the push.
-            covariance: packed, of it.
-        """
-        parts = self._layout.parts
-        for j in self._felt:
-            x = self._x[j]
-            absorbed = friction_fall(self._layout, before, x)
-            x[parts["external"]] += absorbed
-            x[parts["offset"]] -= np.exp(-x[parts["joint_stiffness"]]) * absorbed[self._layout.elastic_joints]
-            x[parts["bias"]], x[parts["disturbance"]] = before[parts["bias"]], before[parts["disturbance"]]
-        self._keep_only(before, covariance)
-
     def _start_grown_push(self, probable: int, before: np.ndarray, covariance: np.ndarray) -> None:
         """Let an unknown contact act: friction and the gears' offsets have absorbed a push that grew slowly.
 
@@ -172,11 +152,6 @@ class Restarts:
             self._x[j], self._p[j], self._x[j, where] = before, covariance, stiffness
         self._start_in(self._felt[:1], before, covariance)
 
-    def _keep_only(self, before: np.ndarray, covariance: np.ndarray) -> None:
-        """Take a state, its mean (N,) and packed covariance, for the last one of free space before the push."""
-        self._history.keep_only(before, covariance)
-        self._layout.friction_about(before, self._bounds)
-
     def _start_in(self, filters: np.ndarray, free: np.ndarray, covariance: np.ndarray) -> None:
         """Let some filters be the only probable ones, and begin anew with what changes while something touches the arm.
 
@@ -187,6 +162,7 @@ class Restarts:
         """
         self._probabilities[:] = self._signals["least_probability"]
         self._probabilities[filters] = 1.0 / len(filters)
-        self._keep_only(free, covariance)
+        self._history.keep_only(free, covariance)
+        self._layout.friction_about(free, self._bounds)
         self._drift.reset()
         self._starts.forget_fit()
