@@ -186,7 +186,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--robot", action="append", choices=tuple(SENSORS), help="repeatable; default all")
     parser.add_argument("--part", default="", help="only parts with this word")
-    parser.add_argument("--runs", type=int, default=30, help="worlds per robot")
+    parser.add_argument("--runs", type=int, default=24, help="worlds per robot")
     parser.add_argument("--first", type=int, default=1301, help="the first seed")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     add_save_argument(parser)

@@ -15,8 +15,9 @@ nothing pushes, it is the joint torque. A force counts only where the joint torq
 joint feels some directions. An untold load counts as nothing: its weight is no contact. Columns: share [%]
 of the time in which the estimate is wrong, valid and without a word in ``mismatch``, mean, and of the worst run; runs
 in which that is more than 3 %; longest such time [s], median over the runs and worst; share [%] of the time that is not
-valid, and valid with words. Rows: by what was drawn. The seeds of runs above 3 % go to the standard error output.
-``--save`` writes random_worlds.md beside this file.
+valid, and valid with words. Rows: by what was drawn. Nothing was chosen on the seeds from 3001 on; those below 2101
+were looked at. The seeds of runs above 3 % go to the standard error output. ``--save`` writes random_worlds.md beside
+this file.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--robot", action="append", choices=tuple(SENSORS), help="repeatable; default all")
     parser.add_argument("--runs", type=int, default=100, help="worlds per robot")
-    parser.add_argument("--first", type=int, default=2001, help="the first seed")
+    parser.add_argument("--first", type=int, default=3001, help="the first seed")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     add_save_argument(parser)
     args = parser.parse_args()
