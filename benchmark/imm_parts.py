@@ -9,7 +9,9 @@ of the time not valid or with words; RMSE [Nm] of the external joint torque whil
 percentile of the force [N] where nothing has touched for 50 ms; share [%] of the touched time in which the mode is
 ``free``; share [%] of the force's errors in the two-sided 95 % band of its covariance (NEES), presses, springs and
 guiding only (these four of valid estimates without an untold load); worlds with more, and with less, of the time wrong
-than with all parts, by more than one percentage point. ``--save`` writes imm_parts.md beside this file.
+than with all parts, by more than one percentage point. These worlds have no load that is put down, no push that grows
+over seconds (``any_contact.py --row "slow push"``) and no touch shorter than 0.25 s: a part may be for those.
+``--save`` writes imm_parts.md beside this file.
 """
 
 from __future__ import annotations
