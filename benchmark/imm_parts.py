@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
-from any_contact import BAND, normalised_square  # neighbours of this script
+from any_contact import GONE, consistent  # neighbours of this script
 from contact_worlds import SENSORS
-from random_worlds import MANY, Drawn, draw, judge, replay
+from random_worlds import LOADED, MANY, PRESSES, SPRINGS, Drawn, draw, judge, replay
 from report import add_save_argument, heading, publish
 from rigid_body_recording import RATE
 
@@ -46,8 +46,6 @@ from contact_estimation.filters.imm.start_decision import StartDecision
 from contact_estimation.filters.imm.start_push import PushSinceStart
 from contact_estimation.filters.imm.unknown import PushEnd
 
-#: [s] Behind a touch the force may take so long to go.
-GONE = 0.05
 #: Percentage points by which a world differs.
 DIFFERS = 1.0
 
@@ -132,17 +130,17 @@ def figures(robot: str, drawn: Drawn) -> Figures:
     near = np.convolve(made.touched, np.ones(round(GONE * RATE)))[: len(made.touched)][seen] > 0
     error = np.array([e.force_tcp for e in found]) - made.force[seen]
     named_free = np.array([e.mode == "free" for e in found])
-    told = valid & (row != "with an untold load")
+    told = valid & (row != LOADED)
     missed = np.array([e.tau_ext for e in found]) - made.torque[seen]
-    at_tool = told & touched & ~named_free & (row in ("presses", "springs, guided by hand"))
-    square = normalised_square(error, np.array([e.force_covariance for e in found]))
+    at_tool = told & touched & ~named_free & (row in (PRESSES, SPRINGS))
+    covariance = np.array([e.force_covariance for e in found])
     return Figures(
         score.wrong,
         score.invalid + score.words,
         np.sum(missed[told & touched] ** 2, axis=1),
         np.linalg.norm(error[told & ~near], axis=1),
         named_free[told & touched],
-        ((square > BAND[0]) & (square < BAND[1]))[at_tool],
+        consistent(error[at_tool], covariance[at_tool]),
     )
 
 

@@ -45,6 +45,8 @@ SHARE, UNLIKELY = 0.3, float(chi2.ppf(0.999, 3))
 BRIEF, MANY = 0.25, 3.0
 #: [s] Length of a run with pushes. Largest load [kg].
 SECONDS, LOAD = 20.0, 3.0
+#: Rows of the table that another script asks for.
+LOADED, PRESSES, SPRINGS = "with an untold load", "presses", "springs, guided by hand"
 KINDS = ("push", "press", "spring", "guided")
 MOTIONS = {"rests": (0.0, 0.0), "slow": (0.1, 0.5), "medium": (0.5, 1.2), "fast": (1.2, 2.5)}
 
@@ -110,7 +112,7 @@ def draw(robot: str, seed: int) -> Drawn:
         seen = rng.uniform(size=len(seen)) > 0.02
         for at in rng.integers(RATE, len(seen) - RATE, 3):
             seen[at : at + rng.integers(20, RATE // 2)] = False
-    return Drawn(made, seen, "with an untold load" if loaded else what)
+    return Drawn(made, seen, LOADED if loaded else what)
 
 
 def touched(arm: RigidBodyArm, kind: str, rng: np.random.Generator) -> tuple[np.ndarray, Force, str]:
@@ -123,9 +125,9 @@ def touched(arm: RigidBodyArm, kind: str, rng: np.random.Generator) -> tuple[np.
         normal, stiffness = direction(rng), float(np.exp(rng.uniform(np.log(800.0), np.log(2.5e5))))
         slide = rng.choice([0.0, rng.uniform(0.005, 0.04)])
         make = pressed(lambda _: normal, stiffness, rng.uniform(0.0, 0.9), slide)
-        return (*make(arm, rng), "presses")
+        return (*make(arm, rng), PRESSES)
     row = "spring in 3-D" if kind == "spring" else "guided by hand"
-    return (*ROWS[row].make(arm, rng), "springs, guided by hand")
+    return (*ROWS[row].make(arm, rng), SPRINGS)
 
 
 def replay(robot: str, drawn: Drawn) -> list[Estimate]:

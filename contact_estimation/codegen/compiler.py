@@ -22,8 +22,8 @@ from contact_estimation.exceptions import CodegenError
 LINK_FLAGS = ("-shared", "-fPIC", "-Wl,-Bsymbolic", "-lm")
 #: No -ffast-math: NaN checks of the callers rely on IEEE arithmetic.
 OPTIMISE_FLAGS = ("-O3", "-march=native", "-fno-math-errno")
-#: For generated code, straight lines of thousands of operations: these passes of GCC find nothing there and take 15 to
-#: 35 % of the time to compile. Clang ignores them.
+#: These leave out passes of GCC that take long in generated code and find nothing there: it is straight lines of
+#: thousands of operations. Clang warns and ignores them.
 STRAIGHT_PASSES = ("-fno-gcse", "-fno-gcse-after-reload", "-fno-tree-vrp", "-fno-schedule-insns2")
 STRAIGHT_FLAGS = (*OPTIMISE_FLAGS, *STRAIGHT_PASSES)
 #: For functions that run once in a while: they compile in half of that time.

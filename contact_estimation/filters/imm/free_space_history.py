@@ -87,7 +87,7 @@ class FreeSpaceHistory:
             p: its packed covariance.
             interval: between two kept states [s].
         """
-        if self._pushed:
+        if self._pushed:  # free space settles anew
             self._stay = self._pushed = 0
         traces = self._traces_of(x, p)
         grown = self._before_growth(x, traces, interval)
