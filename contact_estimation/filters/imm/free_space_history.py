@@ -130,15 +130,19 @@ class FreeSpaceHistory:
         self._touched = 0
         self._stay += 1
         self._grown &= self._stay < _SETTLED
-        self._traces.append(traces)
+        if self._stay > 1 or self._traces:  # free space may begin before a push has faded
+            self._traces.append(traces)
 
     def _before_growth(self, x: np.ndarray, traces: np.ndarray, interval: float) -> FreeState | None:
         """Return the state of this stay from which on a push has grown up to ``x`` (N,), None where none has."""
         kept = len(self._traces)
         if self._growing is not None:
-            since = self._growing.since(traces, self._traces, np.exp(x[self._stiffness]))
+            stiffness = np.exp(x[self._stiffness])
+            since = self._growing.since(traces, self._traces, stiffness)
             if since is not None:
-                return self._states[since - kept]
+                earlier = [self._traces_of(*state) for state in list(self._states)[: since - kept]]
+                if not self._growing.returns(traces, self._traces[since], earlier, stiffness):
+                    return self._states[since - kept]
         if self._absorbed is None or not (self._grown or kept >= _SETTLED):
             return None
         before = np.array([mean for mean, _ in self._states])[0 if self._grown else -kept :]

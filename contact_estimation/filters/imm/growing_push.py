@@ -27,6 +27,8 @@ from contact_estimation.filters.kalman import packed_places
 _SIGMAS = 2.0
 #: States in a row that must show the push: fast motion disturbs torque and deflection for a moment.
 _TIMES = 5
+#: Less than this share of the change is left where it is taken back.
+_RETURNED = 0.5
 
 
 class GrowingPush:
@@ -73,3 +75,21 @@ class GrowingPush:
         furthest = int(most.argmax())
         self._times = self._times + 1 if most[furthest] > 1 else 0
         return furthest if self._times >= _TIMES else None
+
+    def returns(self, now: np.ndarray, then: np.ndarray, earlier: Sequence[np.ndarray], stiffness: np.ndarray) -> bool:
+        """Return whether what has changed since a state was like now before it: a push that nobody noticed has ended.
+
+        Args:
+            now: traces (3, m), as in :meth:`since`.
+            then: those of the state since which they have changed.
+            earlier: those of states before it.
+            stiffness: of the joints (m,) [Nm/rad].
+        """
+        if not len(earlier):
+            return False
+        before = np.array(earlier)
+        bent, lost = stiffness * (now[0] - then[0]), then[2] - now[2]
+        joint = int(np.where(bent * lost > 0, np.minimum(np.abs(bent), np.abs(lost)), 0.0).argmax())
+        left_bent = stiffness[joint] * (now[0, joint] - before[:, 0, joint]) / bent[joint]
+        left_lost = (before[:, 2, joint] - now[2, joint]) / lost[joint]
+        return bool((np.maximum(left_bent, left_lost) < _RETURNED).any())

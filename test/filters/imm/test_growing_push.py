@@ -1,5 +1,6 @@
 """A push that grows slowly: what free space has absorbed is told once torque and deflection agree on it."""
 
+import itertools
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from contact_estimation.robot.actuators import actuators_of
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
 from contact_worlds import GROWTH, make_case
+from random_worlds import draw
 from rigid_body_recording import RATE
 
 
@@ -83,6 +85,49 @@ def test_a_change_that_passes_is_no_push(state):
 
 def test_nothing_is_told_before_anything_is_kept(state):
     assert told(state, kept(state, -12.0, 0.0, 3.0), []) is None
+
+
+@pytest.mark.parametrize(
+    ("earlier", "returns"),
+    [
+        ([], False),
+        ([(0.0, 0.0, 0.0)], False),
+        ([(0.0, 0.0, 0.0), (-10.0, 0.0, 1.8)], True),
+        ([(-10.0, 0.0, 0.0)], False),
+    ]
+    + [([(-15.0, 0.0, 2.5)], True)],
+    ids=["nothing before", "grown", "the end of one", "friction alone", "beyond"],
+)
+def test_what_returns_to_what_it_was_is_the_end_of_a_push(state, earlier, returns):
+    before = [kept(state, *change) for change in earlier]
+    assert GrowingPush(state).returns(kept(state, -12.0, 0.0, 2.0), kept(state), before, stiffness(state)) == returns
+
+
+def test_the_end_of_a_push_that_nobody_noticed_is_no_growing_one(state, past):
+    """It had grown within a second, so that free space took it; a touch in between had ended the stay."""
+    covariance = pack_array(np.diag(state.variance))
+    for _ in range(5):
+        past.follow_push()
+    pushed = changed(state, -4.0, -8.0, 2.0)
+    assert not any(past.follow_free(pushed, covariance, interval=0.1) for _ in range(5))
+    assert not any(past.follow_free(state.mean, covariance, interval=0.1) for _ in range(8))
+
+
+def test_free_space_that_begins_before_a_push_has_faded_shows_no_growing_one(state, past):
+    covariance = pack_array(np.diag(state.variance))
+    past.keep_only(changed(state, 2.0), covariance)
+    assert past.follow_free(changed(state, 12.0, 0.0, -2.0), covariance, interval=0.1) is None
+    assert not any(past.follow_free(state.mean, covariance, interval=0.1) for _ in range(8))
+
+
+@pytest.mark.parametrize(("seed", "begins", "ends"), [(1093, 7.6, 11.0), (1395, 15.3, 15.9)])
+def test_free_space_after_a_push_stays_free(seed, begins, ends):
+    made, seen, _ = draw("ur16e", seed)
+    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
+    samples = itertools.islice(zip(made.samples(), seen), round(ends * RATE))
+    found = [(k, stream.push(*sample)) for k, (sample, there) in enumerate(samples) if there]
+    assert not made.touched[round(begins * RATE) : round(ends * RATE)].any()
+    assert all(e.mode == "free" for k, e in found if k >= begins * RATE)
 
 
 def signals():
