@@ -206,6 +206,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("filters/imm/free_space_history.py", "test/filters/imm/test_growing_push.py"): [
         ("free space: starts from unlearnt friction", "_LEARNT**2 * p[self._coulomb]", "np.inf * p[self._coulomb]"),
         ("free space: a push named for a moment ends the stay", "if self._pushed >= _NAMED:", "if self._pushed:"),
+        ("free space: shows what fades as it begins", "if self._stay > 1 or self._traces:", "if True:"),
+        ("free space: the end of a push is a growing one", "if not self._growing.returns(", "if True or ("),
     ],
     ("filters/imm/observer.py", "test/filters/imm/test_start_push.py -k unlikely"): [
         (
@@ -218,7 +220,9 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("mismatch: a channel that contradicts is not told", "if beyond else", "if False else")
     ],
     ("filters/imm/mismatch.py", "test/filters/imm/test_start_push.py"): [
-        ("start: a payload may be a push without a word", "else _NEVER_FREE", 'else ""'),
+        ("start: a payload may be a push without a word", "else self._not_free", 'else ""'),
+        ("start: what is lifted has gone", "0.0, _LIFTED, _ENDED", "0.0, _SHOWN_FREE, _NEVER_FREE"),
+        ("start: a doubt about free space ends with it", "0.0, _DECIDED, _DOUBTED", "0.0, 0.0, _DOUBTED"),
         ("start: free space does not show the payload", "duration if free else", "duration if False else"),
         ("start: a push that began in a gap is a payload", "if anew:", "if True:"),
     ],
@@ -229,7 +233,13 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("payload: an unknown contact is no table", "Separation(pressed, friction", "Separation(touched, friction")
     ],
     ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k side"): [
-        ("payload: a start is above every table", "self._height = 0.0, math.inf", "self._height = 0.0, 0.0")
+        (
+            "payload: a push to the side is one",
+            "(self._n, square) >= self._settings.significance",
+            "(self._n, square) >= 0.0",
+        ),
+        ("payload: a push beside it is one, too", "new = self.found is None and", "new ="),
+        ("payload: a start is above every table", "self._height = 0.0, math.inf", "self._height = 0.0, 0.0"),
     ],
     ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k never_moved"): [
         (

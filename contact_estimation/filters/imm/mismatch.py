@@ -5,10 +5,13 @@
   and Kirubarajan, Estimation with Applications to Tracking and Navigation, 2001, section 5.4).
 - One channel's innovations beyond the gate, to one side, for 0.2 s: the estimate follows the other channels.
 - A payload: :mod:`.payload`.
-- A push since the start: while the arm has not been free, a payload or an error of the model may be part of it.
+- A push since the start: while the arm has not been free, a payload or an error of the model may be part of it. Where
+  it ends undecided, it may be a payload that something lifts.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -19,6 +22,7 @@ from contact_estimation.filters.imm.payload import PayloadTest
 from contact_estimation.filters.imm.push_course import CONTRADICTS, OutliersInARow
 from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.state import StateLayout
+from contact_estimation.filters.imm.unknown import ExternalTorque
 from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import ActuatorSettings
 
@@ -26,6 +30,13 @@ from contact_estimation.robot.actuators import ActuatorSettings
 _EVERY = 10
 #: [s] Free space that lasts so long, once it is no push since the start, shows that the arm carries nothing untold.
 _SHOWN_FREE = 0.1
+#: [s] The same once a contact has been likelier; and once something has ended that a hand may lift.
+_DECIDED, _LIFTED = 1.0, 2.0
+_DOUBTED = "a contact was likelier than free space before this push: friction may have taken a part of it"
+_ENDED = (
+    "what has acted since the start has gone, or is a payload that something lifts: its weight would be an error of "
+    "the push; name payloads with --tool"
+)
 _CONTRADICTION = "no mode explains the {}: the other channels say another force, or a load that is not told"
 _NEVER_FREE = (
     "the arm has not been free since the start: a payload or an error of the model would be part of the push; name "
@@ -77,7 +88,7 @@ class MismatchTest:
         self._outliers.reset()
         self.contradiction = ""
         if anew:
-            self.free_time = 0.0
+            self.free_time, self._least_free, self._not_free = 0.0, _SHOWN_FREE, _NEVER_FREE
         if not seen:
             self.payload.reset(anew)
         self.deflection.reset()
@@ -95,13 +106,23 @@ class MismatchTest:
 
     def follow_mode(self, duration: float, free: bool) -> None:
         """Take the mode of a block of ``duration`` [s]: ``free`` space, or something touches the arm."""
-        if self.free_time < _SHOWN_FREE:
+        if self.free_time < self._least_free:
             self.free_time = self.free_time + duration if free else 0.0
+
+    def end_push(self) -> None:
+        """Take the end of what has acted since the start, where the arm has not been free: it may be lifted."""
+        if self.free_time < self._least_free:
+            self.free_time, self._least_free, self._not_free = 0.0, _LIFTED, _ENDED
+
+    def doubt_free_space(self) -> None:
+        """Take that free space is named, but for long a contact has been likelier."""
+        if self.free_time >= self._least_free:
+            self.free_time, self._least_free, self._not_free = 0.0, _DECIDED, _DOUBTED
 
     @property
     def words_of_push(self) -> str:
         """What may be wrong with the force of an unknown contact; empty where free space or a payload was seen."""
-        return "" if self.names_load or self.free_time >= _SHOWN_FREE else _NEVER_FREE
+        return "" if self.names_load or self.free_time >= self._least_free else self._not_free
 
     def add_deflection(self, duration: float, q: np.ndarray, presliding: np.ndarray, y: np.ndarray) -> None:
         """Take a block, as :meth:`.deflection.DeflectionTest.add`; ``y`` (m + n,) are deflections, then torques."""
@@ -112,14 +133,21 @@ class MismatchTest:
             self.deflection.add(self._deflection_time, q, presliding, y[m:], y[:m])
             self._deflection_blocks, self._deflection_time = 0, 0.0
 
-    def add_torque(self, duration: float, q: np.ndarray, presliding: np.ndarray, torque: np.ndarray) -> bool:
+    def add_torque(
+        self,
+        duration: float,
+        q: np.ndarray,
+        presliding: np.ndarray,
+        torque: np.ndarray,
+        felt: Callable[[], ExternalTorque],
+    ) -> bool:
         """Take the torque of a block without a known contact, as :meth:`.payload.PayloadTest.add`."""
         self._torque_blocks += 1
         self._torque_time += duration
         if self._torque_blocks < _EVERY:
             return False
         passed, self._torque_blocks, self._torque_time = self._torque_time, 0, 0.0
-        return self.payload.add(passed, q, presliding, torque)
+        return self.payload.add(passed, q, presliding, torque, felt)
 
     def _stiffness(self) -> str:
         worst = self.deflection.worst() if self._joints else None

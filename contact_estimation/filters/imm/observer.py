@@ -219,12 +219,16 @@ class ContactImm:
         self._named.update(self._mode_probabilities(), duration, step.shows_contact)
         undecided = self._since_start is not None and self._since_start.undecided
         self._mismatch.follow_mode(duration, self._named.surely_free and not undecided)
+        if self._named.undecided_for > _UNDECIDED:
+            self._mismatch.doubt_free_space()
         self._probable, self.updated = probable, self._t
         self._nis[0] = np.dot(step.normalised[probable], step.normalised[probable])
         self._mismatch.add(step.normalised[probable])
         self._variance_factors.add(step.normalised[probable], duration)
         self._mismatch.add_deflection(duration, *self._torque_of_block[:2], self._signals["y"])
-        if not self.chain.touched[probable] and self._mismatch.add_torque(duration, *self._torque_of_block):
+        if not self.chain.touched[probable] and self._mismatch.add_torque(
+            duration, *self._torque_of_block, self._felt_torque
+        ):
             step.restarts.assign_to_friction(payload.torque(q_mean) - self._load)
             self._load[:] = payload.torque(q_mean)
         if payload.may_change:
@@ -239,6 +243,11 @@ class ContactImm:
             changed |= self.chain.give_birth(step.probabilities)
         if changed:
             self._duration = _STALE
+
+    def _felt_torque(self) -> ExternalTorque:
+        """Return what an unknown contact pushes, with noise and with the friction that has drifted meanwhile."""
+        felt, noise = self.external_torque, self._signals["R"][self.layout.m :]
+        return felt._replace(covariance=felt.covariance + np.diag(self.filters.drift.variance + noise))
 
     def _follow_payload(self, duration: float, probable: int) -> None:
         """Let free space follow where a payload has gone, or is back, in a block of ``duration`` [s].
@@ -290,6 +299,7 @@ class ContactImm:
             unchanged = LoadChange(np.zeros(n), np.zeros((n, n)))
             step.restarts.start_free(*since_start.state(*present, acts=False), rows, since_start.left, unchanged)
             since_start.end()
+            self._mismatch.end_push()
 
     def _mode_probabilities(self) -> np.ndarray:
         """Return the probabilities of the modes, in the order of their names."""

@@ -8,8 +8,10 @@ with gravity g and the flange's Jacobian J and rotation R in base axes. Free of 
 y = Y pi - b - c s + noise, with torque bias b, Coulomb friction c and presliding states s of known prior. The posterior
 of pi (Bishop, Pattern Recognition and Machine Learning, 2006, section 3.3) shows a payload where
 
-- its mass is above zero by the one-sided quantile of the normal distribution, and
-- the data are within the chi-square quantile of what the prior of pi, b and c predicts: no push explains them better.
+- its mass is above zero by the one-sided quantile of the normal distribution,
+- the data are within the chi-square quantile of what the prior of pi, b and c predicts, and
+- what an unknown contact is felt to push, with the friction learnt before, is within the chi-square quantile of Y pi: a
+  prior of friction alone takes a push to the side for a load with much friction.
 
 The data are forgotten within ``payload_memory``, and at once where they change. What has been there since the first
 sample is told at once, as a payload or a push that lasts, while the data need a mass, and until they need none for
@@ -33,9 +35,10 @@ import numpy as np
 
 from contact_estimation.codegen import compile_built, named_function, symbols
 from contact_estimation.filters.chi_square import chi_square_survival
-from contact_estimation.filters.gaussian import gaussian_survival
+from contact_estimation.filters.gaussian import ZeroMeanGaussian, gaussian_survival
 from contact_estimation.filters.imm.payload_change import PayloadChange
 from contact_estimation.filters.imm.settings import MismatchSettings
+from contact_estimation.filters.imm.unknown import ExternalTorque
 from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import ActuatorSettings
 
@@ -261,7 +264,14 @@ class PayloadTest:
         self._regressor()
         return np.asarray(self._regressor.outputs["regressor"].reshape(self._n, _PAYLOAD, order="F"))
 
-    def add(self, duration: float, q: np.ndarray, presliding: np.ndarray, torque: np.ndarray) -> bool:
+    def add(
+        self,
+        duration: float,
+        q: np.ndarray,
+        presliding: np.ndarray,
+        torque: np.ndarray,
+        felt: Callable[[], ExternalTorque] | None = None,
+    ) -> bool:
         """Take the torque of a block without a known contact.
 
         Args:
@@ -269,6 +279,7 @@ class PayloadTest:
             q: joint positions (n,) [rad] of the block.
             presliding: states (n,) of the friction.
             torque: tau_e less friction (n,) [Nm], as measured.
+            felt: returns what an unknown contact pushes now, beside the payload that is carried.
 
         Returns:
             Whether what is carried has changed.
@@ -290,10 +301,14 @@ class PayloadTest:
         now.square += float(weight @ measured**2)
         now.samples += samples
         now.time += duration
-        return now.time >= _COLLECT and self._judge()
+        return now.time >= _COLLECT and self._judge(of_load, felt)
 
-    def _judge(self) -> bool:
+    def _judge(self, of_load: np.ndarray, felt: Callable[[], ExternalTorque] | None) -> bool:
         """Add what was collected to what was known, or start anew where the two contradict each other.
+
+        Args:
+            of_load: Y(q) (n, 4) now.
+            felt: as in :meth:`add`.
 
         Returns:
             Whether what is carried has changed.
@@ -312,7 +327,11 @@ class PayloadTest:
         if self._past.time < self._needed:
             self.found = self._at_start if self._needs_mass() else None
             return False
-        self.found = payload = self._payload()
+        payload = self._payload()
+        new = self.found is None and self.carried is None  # what is felt beside one that is known is another push
+        if new and payload is not None and felt is not None and not self._may_be(payload, of_load, felt()):
+            payload = None
+        self.found = payload
         if not self._needed or payload is None:
             self._at_start = payload
         if not no_contact or (payload is None) == (self.carried is None):
@@ -346,6 +365,14 @@ class PayloadTest:
         if no_mass > self._settings.significance or not self._explained(self._prior):
             return None
         return Payload(mass, std, mean[load + 1 :] / mass, covariance[load:, load:])
+
+    def _may_be(self, payload: Payload, of_load: np.ndarray, felt: ExternalTorque) -> bool:
+        """Return whether an unknown contact that is felt may be a payload, with Y(q) (n, 4)."""
+        if felt.probability < 0.5:
+            return True  # friction has absorbed it, or it is there no more
+        covariance = felt.covariance + of_load @ payload.covariance @ of_load.T
+        square = ZeroMeanGaussian(covariance).square(felt.torque - of_load @ payload.parameters)
+        return chi_square_survival(self._n, square) >= self._settings.significance
 
     def _needs_mass(self) -> bool:
         """Return whether a payload explains the data better than none, by a likelihood ratio; neither need explain all.

@@ -94,6 +94,32 @@ def test_a_push_after_free_space_is_no_payload():
     assert not never_free(found).any()
 
 
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_load_that_a_hand_lifts_is_no_push_without_a_word(seed):
+    """Nobody told the load, and the arm has not moved: lifted, it seems to have gone; let go, it pushes downwards."""
+    arm, t = RigidBodyArm("ur16e"), np.arange(9 * RATE) / RATE
+    arm.carry(2.5, [0.0, 0.0, 0.05])
+    plan = [Push(3.0, 5.0, np.array([0.0, 0.0, 2.5 * 9.81]))]
+    theta = random_motion("ur16e", t, np.random.default_rng(seed), 0.0, 1.0)
+    made = record(arm, theta, pushes(arm, plan, t), World(seed=seed))
+    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
+    after = np.array([stream.push(*sample) for sample in made.samples()], object)[t > 5.3]
+    named = [e for e in after if e.mode != "free"]
+    assert len(named) > 0.8 * len(after) and np.linalg.norm(named[-1].force_tcp) > 15.0
+    assert all("lifts" in e.mismatch or "payload of" in e.mismatch for e in named)
+
+
+def test_a_push_that_friction_may_have_taken_leaves_its_doubt_behind():
+    """It begins in a gap, and friction takes most of it; what seems to push once it has ended is friction's error."""
+    made, seen, _ = draw("ur16e", 1340)
+    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
+    samples = itertools.islice(zip(made.samples(), seen), 11 * RATE)
+    found = [(k, stream.push(*sample)) for k, (sample, there) in enumerate(samples) if there]
+    after = [e for k, e in found if k >= 9 * RATE]
+    assert not made.touched[9 * RATE : 11 * RATE].any()
+    assert all(e.mode == "free" or "likelier than free space before" in e.mismatch for e in after)
+
+
 def test_a_push_that_fades_while_friction_explains_it_is_no_growing_one():
     """One at a link since the first sample: free space follows it down, and so do torque and deflection."""
     made, seen, _ = draw("ur16e", 1059)
