@@ -96,13 +96,13 @@ def _pushed(amplitude: float, links: bool) -> Callable[[RigidBodyArm, np.random.
     return make
 
 
-def _grown(amplitude: float) -> Callable[[RigidBodyArm, np.random.Generator], tuple[np.ndarray, Force]]:
-    """Push the tool in a random direction, growing for 5 s, while the arm moves."""
+def _lasting(amplitude: float, rise: float) -> Callable[[RigidBodyArm, np.random.Generator], tuple[np.ndarray, Force]]:
+    """Push the tool in a random direction for 13 s, of which it grows for ``rise`` [s], while the arm moves."""
 
     def make(arm: RigidBodyArm, rng: np.random.Generator) -> tuple[np.ndarray, Force]:
         t = np.arange(18 * RATE) / RATE
         start, size = 2.5 + rng.uniform(0, 0.4), rng.uniform(*SIZE[arm.robot])
-        plan = [Push(start, start + 13.0, size * direction(rng), rise=GROWTH)]
+        plan = [Push(start, start + 13.0, size * direction(rng), rise=rise)]
         return random_motion(arm, t, rng, amplitude, 1.0), pushes(arm, plan, t)
 
     return make
@@ -228,9 +228,10 @@ ROWS = {
     "plane at 45 degrees": Row("surface", 0.5, pressed(_tilted)),
     "spring in 3-D": Row("surface", 0.3, _sprung),
     "free, fast": Row("free", 0.0, _free),
-    "slow push, still": Row("tool", GROWTH, _grown(0.0)),
-    "slow push, moving": Row("tool", GROWTH, _grown(0.15)),
+    "slow push, still": Row("tool", GROWTH, _lasting(0.0, GROWTH)),
+    "slow push, moving": Row("tool", GROWTH, _lasting(0.15, GROWTH)),
     "guided by hand": Row("tool", HOLD, _guided),
+    "long push, moving": Row("tool", 0.3, _lasting(0.15, 0.3)),
 }
 
 
