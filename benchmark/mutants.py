@@ -235,8 +235,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k side"): [
         (
             "payload: a push to the side is one",
-            "(self._n, square) >= self._settings.significance",
-            "(self._n, square) >= 0.0",
+            "return pushed.log_density(felt.torque) > loaded.log_density(felt.torque)",
+            "return False",
         ),
         ("payload: a push beside it is one, too", "new = self.found is None and", "new ="),
         ("payload: a start is above every table", "self._height = 0.0, math.inf", "self._height = 0.0, 0.0"),

@@ -11,7 +11,7 @@ The smaller of the two is the torque that both agree on. It is a push where it b
 the loop of its hysteresis and what motion makes of the offset: by more than (w^2 + 4 v)^(1/2), where v is by how much
 the variance of o has differed in that time. This is a generalised likelihood ratio test over the time at which the push
 began (Basseville and Nikiforov, Detection of Abrupt Changes, 1993, section 2.4), with kept states in place of a bank of
-filters.
+filters. Where states before that one were as the present one is, a push that nobody noticed has ended.
 """
 
 from __future__ import annotations

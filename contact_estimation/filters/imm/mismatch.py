@@ -18,11 +18,10 @@ import numpy as np
 from contact_estimation.filters.chi_square import chi_square_quantile
 from contact_estimation.filters.imm.deflection import DeflectionTest
 from contact_estimation.filters.imm.innovation import InnovationStatistics
-from contact_estimation.filters.imm.payload import PayloadTest
+from contact_estimation.filters.imm.payload import FeltTorque, PayloadTest
 from contact_estimation.filters.imm.push_course import CONTRADICTS, OutliersInARow
 from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.state import StateLayout
-from contact_estimation.filters.imm.unknown import ExternalTorque
 from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import ActuatorSettings
 
@@ -139,7 +138,7 @@ class MismatchTest:
         q: np.ndarray,
         presliding: np.ndarray,
         torque: np.ndarray,
-        felt: Callable[[], ExternalTorque],
+        felt: Callable[[], FeltTorque | None],
     ) -> bool:
         """Take the torque of a block without a known contact, as :meth:`.payload.PayloadTest.add`."""
         self._torque_blocks += 1

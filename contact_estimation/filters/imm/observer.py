@@ -16,7 +16,7 @@ from contact_estimation.filters.imm.kept_friction import KeptFriction, predict_f
 from contact_estimation.filters.imm.mismatch import MismatchTest
 from contact_estimation.filters.imm.mode_chain import ModeChain, NamedMode
 from contact_estimation.filters.imm.output import Output, output_functions
-from contact_estimation.filters.imm.payload import Separation
+from contact_estimation.filters.imm.payload import FeltTorque, Separation
 from contact_estimation.filters.imm.pre_contact_friction import PreContactFriction
 from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
 from contact_estimation.filters.imm.restarts import LoadChange
@@ -244,10 +244,14 @@ class ContactImm:
         if changed:
             self._duration = _STALE
 
-    def _felt_torque(self) -> ExternalTorque:
-        """Return what an unknown contact pushes, with noise and with the friction that has drifted meanwhile."""
+    def _felt_torque(self) -> FeltTorque | None:
+        """Return what an unknown contact pushes, None where that mode is improbable."""
         felt, noise = self.external_torque, self._signals["R"][self.layout.m :]
-        return felt._replace(covariance=felt.covariance + np.diag(self.filters.drift.variance + noise))
+        if felt.probability < 0.5:
+            return None
+        jacobian = self._signals["tcp_jacobian"].reshape(3, -1, order="F")
+        push = jacobian.T @ np.diag(self.settings.unknown.wrench_variance[:3]) @ jacobian
+        return FeltTorque(felt.torque, felt.covariance + np.diag(self.filters.drift.variance + noise), push)
 
     def _follow_payload(self, duration: float, probable: int) -> None:
         """Let free space follow where a payload has gone, or is back, in a block of ``duration`` [s].

@@ -10,8 +10,9 @@ of pi (Bishop, Pattern Recognition and Machine Learning, 2006, section 3.3) show
 
 - its mass is above zero by the one-sided quantile of the normal distribution,
 - the data are within the chi-square quantile of what the prior of pi, b and c predicts, and
-- what an unknown contact is felt to push, with the friction learnt before, is within the chi-square quantile of Y pi: a
-  prior of friction alone takes a push to the side for a load with much friction.
+- what an unknown contact is felt to push is as likely as a load's weight Y pi as it is as a force at the tool, each of
+  its prior (Kass and Raftery, Bayes factors, 1995). It is felt with the friction that was learnt before; the prior of
+  friction explains most pushes to the side as those of a load.
 
 The data are forgotten within ``payload_memory``, and at once where they change. What has been there since the first
 sample is told at once, as a payload or a push that lasts, while the data need a mass, and until they need none for
@@ -38,7 +39,6 @@ from contact_estimation.filters.chi_square import chi_square_survival
 from contact_estimation.filters.gaussian import ZeroMeanGaussian, gaussian_survival
 from contact_estimation.filters.imm.payload_change import PayloadChange
 from contact_estimation.filters.imm.settings import MismatchSettings
-from contact_estimation.filters.imm.unknown import ExternalTorque
 from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import ActuatorSettings
 
@@ -70,6 +70,20 @@ class Payload:
     def parameters(self) -> np.ndarray:
         """Mass [kg] and first moment [kg m], pi (4,)."""
         return self.mass * np.append(1.0, self.com)
+
+
+class FeltTorque(NamedTuple):
+    """What an unknown contact is felt to push, beside the payload that is carried.
+
+    Attributes:
+        torque: (n,) [Nm].
+        covariance: of it (n, n) [Nm^2], by friction and noise.
+        push: prior covariance (n, n) [Nm^2] of a force at the tool.
+    """
+
+    torque: np.ndarray
+    covariance: np.ndarray
+    push: np.ndarray
 
 
 class Separation(NamedTuple):
@@ -270,7 +284,7 @@ class PayloadTest:
         q: np.ndarray,
         presliding: np.ndarray,
         torque: np.ndarray,
-        felt: Callable[[], ExternalTorque] | None = None,
+        felt: Callable[[], FeltTorque | None] = lambda: None,
     ) -> bool:
         """Take the torque of a block without a known contact.
 
@@ -279,7 +293,7 @@ class PayloadTest:
             q: joint positions (n,) [rad] of the block.
             presliding: states (n,) of the friction.
             torque: tau_e less friction (n,) [Nm], as measured.
-            felt: returns what an unknown contact pushes now, beside the payload that is carried.
+            felt: returns what an unknown contact pushes now, None where none is probable.
 
         Returns:
             Whether what is carried has changed.
@@ -303,7 +317,7 @@ class PayloadTest:
         now.time += duration
         return now.time >= _COLLECT and self._judge(of_load, felt)
 
-    def _judge(self, of_load: np.ndarray, felt: Callable[[], ExternalTorque] | None) -> bool:
+    def _judge(self, of_load: np.ndarray, felt: Callable[[], FeltTorque | None]) -> bool:
         """Add what was collected to what was known, or start anew where the two contradict each other.
 
         Args:
@@ -329,7 +343,7 @@ class PayloadTest:
             return False
         payload = self._payload()
         new = self.found is None and self.carried is None  # what is felt beside one that is known is another push
-        if new and payload is not None and felt is not None and not self._may_be(payload, of_load, felt()):
+        if new and payload is not None and self._is_push(of_load, felt()):
             payload = None
         self.found = payload
         if not self._needed or payload is None:
@@ -366,13 +380,13 @@ class PayloadTest:
             return None
         return Payload(mass, std, mean[load + 1 :] / mass, covariance[load:, load:])
 
-    def _may_be(self, payload: Payload, of_load: np.ndarray, felt: ExternalTorque) -> bool:
-        """Return whether an unknown contact that is felt may be a payload, with Y(q) (n, 4)."""
-        if felt.probability < 0.5:
-            return True  # friction has absorbed it, or it is there no more
-        covariance = felt.covariance + of_load @ payload.covariance @ of_load.T
-        square = ZeroMeanGaussian(covariance).square(felt.torque - of_load @ payload.parameters)
-        return chi_square_survival(self._n, square) >= self._settings.significance
+    def _is_push(self, of_load: np.ndarray, felt: FeltTorque | None) -> bool:
+        """Return whether what is felt is likelier a force at the tool than a load, with Y(q) (n, 4)."""
+        if felt is None:
+            return False  # friction has absorbed it, or it is there no more
+        load = of_load @ self._prior[2 * self._n :, 2 * self._n :] @ of_load.T
+        pushed, loaded = (ZeroMeanGaussian(felt.covariance + prior) for prior in (felt.push, load))
+        return pushed.log_density(felt.torque) > loaded.log_density(felt.torque)
 
     def _needs_mass(self) -> bool:
         """Return whether a payload explains the data better than none, by a likelihood ratio; neither need explain all.
