@@ -212,8 +212,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("filters/imm/observer.py", "test/filters/imm/test_start_push.py -k unlikely"): [
         (
             "modes: unlikely free space is named without a word",
-            "if self._named.undecided_for > _UNDECIDED:",
-            "if False:",
+            "return self._named.undecided_for > _UNDECIDED",
+            "return False",
         )
     ],
     ("filters/imm/mismatch.py", "test/filters/imm/test_push_jump.py"): [

@@ -219,7 +219,7 @@ class ContactImm:
         self._named.update(self._mode_probabilities(), duration, step.shows_contact)
         undecided = self._since_start is not None and self._since_start.undecided
         self._mismatch.follow_mode(duration, self._named.surely_free and not undecided)
-        if self._named.undecided_for > _UNDECIDED:
+        if self._free_is_doubtful:
             self._mismatch.doubt_free_space()
         self._probable, self.updated = probable, self._t
         self._nis[0] = np.dot(step.normalised[probable], step.normalised[probable])
@@ -243,6 +243,11 @@ class ContactImm:
             changed |= self.chain.give_birth(step.probabilities)
         if changed:
             self._duration = _STALE
+
+    @property
+    def _free_is_doubtful(self) -> bool:
+        """Whether free space has been named for long although a contact is likelier."""
+        return self._named.undecided_for > _UNDECIDED
 
     def _felt_torque(self) -> FeltTorque | None:
         """Return what an unknown contact pushes, None where that mode is improbable."""
@@ -330,7 +335,7 @@ class ContactImm:
             words.insert(0, self._since_start.words)
         if self.chain.names[self._named.mode] == UNKNOWN:
             words.insert(0, self._mismatch.words_of_push)
-        if self._named.undecided_for > _UNDECIDED:
+        if self._free_is_doubtful:
             words.insert(0, "a contact is likelier than free space, but its whole force may be friction or torque bias")
         return "; ".join(filter(None, words))
 
