@@ -68,7 +68,7 @@ class GrowingPush:
         then = np.array(before)  # (K, 3, m)
         bent = stiffness * (now[0] - then[:, 0])  # (K, m) [Nm]
         lost = then[:, 2] - now[2]
-        agreed = np.where(bent * lost > 0, np.minimum(np.abs(bent), np.abs(lost)), 0.0)
+        agreed = _agreed(bent, lost)
         variance = np.concatenate([now[None, 1], then[::-1, 1]])  # (K + 1, m), the latest first
         moved = (np.maximum.accumulate(variance) - np.minimum.accumulate(variance))[:0:-1]
         most = (agreed / stiffness / np.sqrt(self._loop**2 + _SIGMAS**2 * moved)).max(axis=1)
@@ -85,11 +85,16 @@ class GrowingPush:
             earlier: those of states before it.
             stiffness: of the joints (m,) [Nm/rad].
         """
-        if not len(earlier):
+        if not earlier:
             return False
         before = np.array(earlier)
         bent, lost = stiffness * (now[0] - then[0]), then[2] - now[2]
-        joint = int(np.where(bent * lost > 0, np.minimum(np.abs(bent), np.abs(lost)), 0.0).argmax())
+        joint = int(_agreed(bent, lost).argmax())
         left_bent = stiffness[joint] * (now[0, joint] - before[:, 0, joint]) / bent[joint]
         left_lost = (before[:, 2, joint] - now[2, joint]) / lost[joint]
         return bool((np.maximum(left_bent, left_lost) < _RETURNED).any())
+
+
+def _agreed(bent: np.ndarray, lost: np.ndarray) -> np.ndarray:
+    """Return the torque [Nm] that deflection and torque agree on, zero where they contradict each other."""
+    return np.where(bent * lost > 0, np.minimum(np.abs(bent), np.abs(lost)), 0.0)

@@ -7,6 +7,7 @@
 - A payload: :mod:`.payload`.
 - A push since the start: while the arm has not been free, a payload or an error of the model may be part of it. Where
   it ends undecided, it may be a payload that something lifts.
+- Free space in which a contact was likelier for long: friction may have taken a part of the push that is named next.
 """
 
 from __future__ import annotations
