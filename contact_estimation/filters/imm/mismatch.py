@@ -28,9 +28,9 @@ from contact_estimation.robot.actuators import ActuatorSettings
 
 #: The tests of payload and deflection take one block of so many: torque of friction hardly changes faster.
 _EVERY = 10
-#: [s] Free space that lasts so long, once it is no push since the start, shows that the arm carries nothing untold.
+#: [s] Free space that lasts so long from the start on shows that the arm carries nothing untold.
 _SHOWN_FREE = 0.1
-#: [s] The same once a contact has been likelier; and once something has ended that a hand may lift.
+#: [s] The same once something may have acted, as it may balance what acts now; and once it may be lifted by a hand.
 _DECIDED, _LIFTED = 1.0, 2.0
 _DOUBTED = "a contact was likelier than free space before this push: friction may have taken a part of it"
 _ENDED = (
@@ -104,10 +104,18 @@ class MismatchTest:
             self.words = "; ".join(filter(None, [self._stiffness(), load, self._innovation()]))
             self.names_load = bool(load)
 
-    def follow_mode(self, duration: float, free: bool) -> None:
-        """Take the mode of a block of ``duration`` [s]: ``free`` space, or something touches the arm."""
+    def follow_mode(self, duration: float, free: bool, acts: bool) -> None:
+        """Take the mode of a block.
+
+        Args:
+            duration: of it [s].
+            free: the arm is surely free.
+            acts: something may act: what touches the arm, or an undecided push since the start.
+        """
         if self.free_time < self._least_free:
             self.free_time = self.free_time + duration if free else 0.0
+            if acts:
+                self._least_free = max(self._least_free, _DECIDED)
 
     def end_push(self) -> None:
         """Take the end of what has acted since the start, where the arm has not been free: it may be lifted."""

@@ -218,7 +218,8 @@ class ContactImm:
         probable = int(step.probabilities.argmax())
         self._named.update(self._mode_probabilities(), duration, step.shows_contact)
         undecided = self._since_start is not None and self._since_start.undecided
-        self._mismatch.follow_mode(duration, self._named.surely_free and not undecided)
+        acts = self._named.mode != self.chain.free_mode or (self._since_start is not None and self._since_start.words)
+        self._mismatch.follow_mode(duration, self._named.surely_free and not undecided, bool(acts))
         if self._free_is_doubtful:
             self._mismatch.doubt_free_space()
         self._probable, self.updated = probable, self._t

@@ -174,6 +174,9 @@ class PushSinceStart:
         walk[-n:] += _BLOCKS * motion
         for torque_filter in (self._free, self._at_tool, self._anywhere):
             torque_filter.predict(decay, walk)
+        if self._pushes:  # a hand turns a push; friction would follow it
+            self._at_tool.push_covariance[:] += np.diag(time / self._birth_time * self._force_variance)
+            self._anywhere.push_covariance[:] += time * s["push_covariance"].reshape(n, n)
         before = not self._pushes and (free or self._felt)
         return self._decide(window, touched, moves) if before else self._decide_end(window, touched)
 
