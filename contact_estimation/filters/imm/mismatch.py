@@ -30,8 +30,8 @@ from contact_estimation.robot.actuators import ActuatorSettings
 _EVERY = 10
 #: [s] Free space that lasts so long from the start on shows that the arm carries nothing untold.
 _SHOWN_FREE = 0.1
-#: [s] The same once something may have acted, as it may balance what acts now; and once it may be lifted by a hand.
-_DECIDED, _LIFTED = 1.0, 2.0
+#: [s] The same once something may have acted: friction that has taken it may balance what acts now, or a hand lifts it.
+_DECIDED = 2.0
 _DOUBTED = "a contact was likelier than free space before this push: friction may have taken a part of it"
 _ENDED = (
     "what has acted since the start has gone, or is a payload that something lifts: its weight would be an error of "
@@ -115,12 +115,12 @@ class MismatchTest:
         if self.free_time < self._least_free:
             self.free_time = self.free_time + duration if free else 0.0
             if acts:
-                self._least_free = max(self._least_free, _DECIDED)
+                self._least_free = _DECIDED
 
     def end_push(self) -> None:
         """Take the end of what has acted since the start, where the arm has not been free: it may be lifted."""
         if self.free_time < self._least_free:
-            self.free_time, self._least_free, self._not_free = 0.0, _LIFTED, _ENDED
+            self.free_time, self._least_free, self._not_free = 0.0, _DECIDED, _ENDED
 
     def doubt_free_space(self) -> None:
         """Take that free space is named, but for long a contact has been likelier."""

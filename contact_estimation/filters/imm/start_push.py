@@ -21,7 +21,8 @@ force grows is not steady: the end must be likely in windows in a row.
 F says nothing of a push at a link: friction would take what F leaves of it. A third filter has a constant joint torque
 tau_e with the covariance of a push anywhere on the arm in place of J^T F, and as much prior. It stands for the push
 unless F is clearly likelier, as it soon is in motion. A push that the modes feel is theirs alone once a window does not
-fit: it changes. Where the arm seems free, and neither the push nor none fits, the push may have ended.
+fit: it changes. Where the arm seems free, and neither the push nor none fits, the push may have ended. Once it acts, F
+and tau_e are random walks: a hand that guides the arm turns it.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ _BLOCKS, _ENDED = 5, 6
 _LEAST, _MOVED = 10, 20
 #: Probability that a push is not one at the TCP, below which it counts as one.
 _OTHER_PLACE = 0.05
+#: Random walk of a push that acts, as a share of that of an unknown contact: with less, friction would take what turns;
+#: with more, the push would follow its own end.
+_TURNS = 0.3
 #: Keeps odds finite.
 _LEAST_PROBABILITY = 1e-12
 #: [N] The message has the force in multiples of this.
@@ -174,9 +178,9 @@ class PushSinceStart:
         walk[-n:] += _BLOCKS * motion
         for torque_filter in (self._free, self._at_tool, self._anywhere):
             torque_filter.predict(decay, walk)
-        if self._pushes:  # a hand turns a push; friction would follow it
-            self._at_tool.push_covariance[:] += np.diag(time / self._birth_time * self._force_variance)
-            self._anywhere.push_covariance[:] += time * s["push_covariance"].reshape(n, n)
+        if self._pushes:
+            self._at_tool.push_covariance[:] += np.diag(_TURNS * time / self._birth_time * self._force_variance)
+            self._anywhere.push_covariance[:] += _TURNS * time * s["push_covariance"].reshape(n, n)
         before = not self._pushes and (free or self._felt)
         return self._decide(window, touched, moves) if before else self._decide_end(window, touched)
 

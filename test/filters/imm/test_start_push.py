@@ -120,6 +120,30 @@ def test_a_push_that_friction_may_have_taken_leaves_its_doubt_behind():
     assert all(e.mode == "free" or "likelier than free space before" in e.mismatch for e in after)
 
 
+def test_a_push_that_a_hand_turns_has_not_ended():
+    """A hand guides the arm through a gap: after it, the push turns round, and friction must not take what has turned."""
+    made, seen, _ = draw("ur16e", 1703)
+    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
+    samples = itertools.islice(zip(made.samples(), seen), 12 * RATE)
+    found = [stream.push(*sample) for sample, there in samples if there]
+    force = made.force[: 12 * RATE][seen[: 12 * RATE]]
+    then, turned = len(found) - 6 * RATE, slice(len(found) - 3 * RATE, None)
+    assert force[then] @ force[-1] < -0.5 * np.linalg.norm(force[then]) * np.linalg.norm(force[-1])
+    missed = np.linalg.norm([e.force_tcp for e in found] - force, axis=1)[turned]
+    assert all(e.mode == "unknown" for e in found[turned])
+    assert np.median(missed) < 0.2 * np.linalg.norm(force[turned], axis=1).min()
+
+
+def test_a_moment_of_free_space_ends_no_doubt_about_what_may_have_acted():
+    """A push since the start seems unlikely once the arm moves; it was there, and its end looks like another push."""
+    made, _, _ = draw("ur16e", 1691)
+    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
+    found = [stream.push(*sample) for sample in itertools.islice(made.samples(), 5 * RATE)]
+    assert np.abs(made.torque[:RATE]).max() > 5.0 and not made.touched[4 * RATE : 5 * RATE].any()
+    assert any(e.mode == "free" and not e.mismatch for e in found[2 * RATE : 3 * RATE])
+    assert all(e.mode == "unknown" and "not been free" in e.mismatch for e in found[4 * RATE :])
+
+
 def test_a_push_that_fades_while_friction_explains_it_is_no_growing_one():
     """One at a link since the first sample: free space follows it down, and so do torque and deflection."""
     made, seen, _ = draw("ur16e", 1059)
