@@ -4,16 +4,17 @@ A filter of free space lets the torque's bias b and friction disturbance d drift
 every block, so that no other mode becomes likely; but over these seconds A = (b + d)_then - (b + d)_now is its torque.
 Friction's own change has the variances
 
-    s^2 = 2 d_std^2 (1 - exp(-t / T)) + q t + (e c)^2
+    s^2 = 2 d_std^2 (1 - exp(-t_m / T)) + q t + (e c)^2
 
-of a disturbance of time constant T and a bias of random walk q within a time t, and of the share e of Coulomb friction
-c that a reversal may change. The part of A along a force at the TCP, of Jacobian J, is the log-likelihood ratio of a
-force of any size and direction,
+of a bias of random walk q within a time t, of a disturbance of time constant T while the arm moves, for t_m of that
+time, and of the share e of Coulomb friction c that a reversal may change. The part of A along a force at the TCP, of
+Jacobian J, is the log-likelihood ratio of a force of any size and direction,
 
     A^T W J^T (J W J^T)^-1 J W A,   W = diag(s)^-2,
 
 chi-square with three degrees of freedom where nothing pushes. As in :mod:`.growing_push` the largest over the times at
-which the push may have begun decides (Basseville and Nikiforov, Detection of Abrupt Changes, 1993, section 2.4).
+which the push may have begun decides (Basseville and Nikiforov, Detection of Abrupt Changes, 1993, section 2.4). Where
+less of that force is left since an earlier time, a push that nobody noticed has ended.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from contact_estimation.filters.imm.state import StateLayout
 _LEAST_TIME = 1.0
 #: Probability with which friction alone exceeds the threshold, at one time, and states in a row that must exceed it.
 _SIGNIFICANCE, _TIMES = 1e-5, 5
+#: Less than this share of the force is left where it is taken back.
+_RETURNED = 0.5
 #: Keeps the information invertible where no joint feels some direction of force; it then counts for nothing.
 _RIDGE = 1e-9
 
@@ -48,32 +51,38 @@ class AbsorbedPush:
         self._walk = layout.random_walk[layout.parts["bias"]]
         self._threshold = chi_square_quantile(3, _SIGNIFICANCE)
 
-    def since(self, now: np.ndarray, before: np.ndarray, passed: np.ndarray) -> int | None:
+    def since(self, now: np.ndarray, before: np.ndarray, passed: np.ndarray, moved: np.ndarray) -> int | None:
         """Take the next state; return since which of the earlier ones friction has absorbed a push, None for none.
 
         Args:
             now: mean (N,) of free space, or of a known contact that followed it.
             before: means (K, N) of free space, the latest last.
             passed: time (K,) since each [s].
+            moved: for so long the arm has moved since each (K,) [s].
         """
         long = passed >= _LEAST_TIME
         if not long.any():
             self._times = 0
             return None
-        ratio = self._ratio(now, before[long], passed[long])
+        ratio, force = self._compare(now, before[long], passed[long], moved[long])
         furthest = int(ratio.argmax())
         self._times = self._times + 1 if ratio[furthest] > self._threshold else 0
-        return furthest if self._times >= _TIMES else None
+        if self._times < _TIMES:
+            return None
+        then = force[furthest]
+        return None if (force[:furthest] @ then < _RETURNED * then @ then).any() else furthest
 
-    def _ratio(self, now: np.ndarray, before: np.ndarray, passed: np.ndarray) -> np.ndarray:
-        """Return the statistic (K,) of each of the earlier states."""
+    def _compare(
+        self, now: np.ndarray, before: np.ndarray, passed: np.ndarray, moved: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the statistic (K,) of each of the earlier states, and its force (K, 3) [N] in base axes."""
         parts, jacobian = self._layout.parts, self._signals["tcp_jacobian"].reshape(3, self._layout.n, order="F")
         bias, disturbance = parts["bias"], parts["disturbance"]
         fallen = before[:, bias] + before[:, disturbance] - now[bias] - now[disturbance]  # (K, n) [Nm]
-        variance = self._walk * passed[:, None] - self._spread * np.expm1(-passed[:, None] / self._time)
+        variance = self._walk * passed[:, None] - self._spread * np.expm1(-moved[:, None] / self._time)
         variance += (self._signals["friction_error"] * now[parts["coulomb"]]) ** 2
         along = (fallen / variance) @ jacobian.T  # (K, 3)
         information = np.einsum("in,kn,jn->kij", jacobian, 1.0 / variance, jacobian)  # (K, 3, 3)
         information += _RIDGE * (1.0 + np.trace(information, axis1=1, axis2=2))[:, None, None] * np.eye(3)
         force = np.linalg.solve(information, along[:, :, None])[:, :, 0]  # (K, 3) [N]
-        return np.asarray(np.sum(along * force, axis=1))
+        return np.sum(along * force, axis=1), force

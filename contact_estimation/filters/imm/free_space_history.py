@@ -16,9 +16,9 @@ from contact_estimation.filters.kalman import packed_places
 REMEMBERED, RECENT = 30, 3
 #: States that are kept, one every ``hypothesis_interval``: a push may take so long to grow.
 _KEPT = 60
-#: A known contact is looked at for a growing push after so many of them in free space. A push that pauses as it grows
-#: looks like free space for less.
-_SETTLED = 20
+#: Free space is looked at for friction that has absorbed a push after so many of them: a push that pauses as it grows
+#: looks like free space for less. A known contact is looked at after so many of them in free space before it.
+_SETTLED, _BEFORE_TOUCH = 20, 3
 #: Intervals of a push that end the stay: one that grows slowly may be named for a moment, and be absorbed again.
 _NAMED = 5
 #: A state that knows Coulomb friction with so many times the present standard deviation is not kept: a start from it
@@ -45,6 +45,8 @@ class FreeSpaceHistory:
         coulomb = layout.parts["coulomb"]
         self._coulomb = np.diagonal(packed_places(layout.size)[coulomb, coulomb])  # of its variances, in a packed one
         self._states: deque[FreeState] = deque(maxlen=_KEPT)  # the latest last
+        self._moved: deque[float] = deque(maxlen=_KEPT)  # how long the arm had moved until then [s]
+        self._motion = 0.0  # until now
         self._traces: deque[np.ndarray] = deque(maxlen=_KEPT)  # of those states, since free space began
         self._stay = 0  # number of states of the present stay in free space
         self._touched = 0  # for so long a known contact has followed the free space of these traces
@@ -53,6 +55,10 @@ class FreeSpaceHistory:
 
     def __bool__(self) -> bool:
         return bool(self._states)
+
+    def move(self, duration: float) -> None:
+        """Take that the arm has moved for ``duration`` [s]."""
+        self._motion += duration
 
     def append(self, x: np.ndarray, p: np.ndarray) -> None:
         """Keep a state of free space, mean (N,) and packed covariance."""
@@ -63,11 +69,13 @@ class FreeSpaceHistory:
         kept = x.copy(), p.copy()
         self.reset()
         self._states.append(kept)
+        self._moved.append(self._motion)
         self._grown = True
 
     def reset(self) -> None:
         """Keep no state."""
         self._states.clear()
+        self._moved.clear()
         self._end_stay()
         self._grown = False
 
@@ -105,7 +113,7 @@ class FreeSpaceHistory:
             p: its packed covariance.
             interval: between two kept states [s].
         """
-        if self._touched >= _KEPT or not (self._grown or len(self._traces) >= _SETTLED):
+        if self._touched >= _KEPT or not (self._grown or len(self._traces) >= _BEFORE_TOUCH):
             self._end_stay()
             return None
         self._touched += 1
@@ -124,9 +132,11 @@ class FreeSpaceHistory:
     def _append(self, x: np.ndarray, p: np.ndarray, traces: np.ndarray) -> None:
         while self._states and (self._states[0][1][self._coulomb] > _LEARNT**2 * p[self._coulomb]).any():
             self._states.popleft()
+            self._moved.popleft()
         while len(self._traces) > len(self._states):
             self._traces.popleft()
         self._states.append((x.copy(), p.copy()))
+        self._moved.append(self._motion)
         self._touched = 0
         self._stay += 1
         self._grown &= self._stay < _SETTLED
@@ -143,8 +153,10 @@ class FreeSpaceHistory:
                 earlier = [self._traces_of(*state) for state in list(self._states)[: since - kept]]
                 if not self._growing.returns(traces, self._traces[since], earlier, stiffness):
                     return self._states[since - kept]
-        if self._absorbed is None or not (self._grown or kept >= _SETTLED):
+        if self._absorbed is None or not (self._grown or kept >= (_BEFORE_TOUCH if self._touched else _SETTLED)):
             return None
-        before = np.array([mean for mean, _ in self._states])[0 if self._grown else -kept :]
-        since = self._absorbed.since(x, before, interval * (np.arange(len(before), 0, -1) + self._touched))
+        stay = slice(0 if self._grown else -kept, None)
+        before, moved = np.array([mean for mean, _ in self._states])[stay], self._motion - np.array(self._moved)[stay]
+        passed = interval * (np.arange(len(before), 0, -1) + self._touched)
+        since = self._absorbed.since(x, before, passed, moved)
         return None if since is None else self._states[since - len(before)]

@@ -34,8 +34,8 @@ _SHOWN_FREE = 0.1
 _DECIDED = 2.0
 _DOUBTED = "a contact was likelier than free space before this push: friction may have taken a part of it"
 _ENDED = (
-    "what has acted since the start has gone, or is a payload that something lifts: its weight would be an error of "
-    "the push; name payloads with --tool"
+    "what has acted before has gone, or is a payload that something lifts: its weight would be an error of the push; "
+    "name payloads with --tool"
 )
 _CONTRADICTION = "no mode explains the {}: the other channels say another force, or a load that is not told"
 _NEVER_FREE = (
@@ -104,23 +104,31 @@ class MismatchTest:
             self.words = "; ".join(filter(None, [self._stiffness(), load, self._innovation()]))
             self.names_load = bool(load)
 
-    def follow_mode(self, duration: float, free: bool, acts: bool) -> None:
+    def follow_mode(self, duration: float, free: bool, acts: bool, moves: bool) -> None:
         """Take the mode of a block.
 
         Args:
             duration: of it [s].
             free: the arm is surely free.
             acts: something may act: what touches the arm, or an undecided push since the start.
+            moves: the arm does; at rest a hand may lift a payload for any time.
         """
         if self.free_time < self._least_free:
-            self.free_time = self.free_time + duration if free else 0.0
+            if not free:
+                self.free_time = 0.0
+            elif moves or self._not_free is not _ENDED:
+                self.free_time += duration
             if acts:
                 self._least_free = _DECIDED
 
     def end_push(self) -> None:
         """Take the end of what has acted since the start, where the arm has not been free: it may be lifted."""
         if self.free_time < self._least_free:
-            self.free_time, self._least_free, self._not_free = 0.0, _DECIDED, _ENDED
+            self.end_payload()
+
+    def end_payload(self) -> None:
+        """Take that a payload has gone, or is lifted."""
+        self.free_time, self._least_free, self._not_free = 0.0, _DECIDED, _ENDED
 
     def doubt_free_space(self) -> None:
         """Take that free space is named, but for long a contact has been likelier."""
@@ -155,7 +163,10 @@ class MismatchTest:
         if self._torque_blocks < _EVERY:
             return False
         passed, self._torque_blocks, self._torque_time = self._torque_time, 0, 0.0
-        return self.payload.add(passed, q, presliding, torque, felt)
+        changed = self.payload.add(passed, q, presliding, torque, felt)
+        if changed and self.payload.carried is None:
+            self.end_payload()
+        return changed
 
     def _stiffness(self) -> str:
         worst = self.deflection.worst() if self._joints else None

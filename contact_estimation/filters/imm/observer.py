@@ -209,6 +209,8 @@ class ContactImm:
         if payload.carried is not None:
             self._load[:] = payload.torque(q_mean)
         deciding, moves = self._decision.pending, bool(np.abs(self._dq).max() > self._rest_speed)
+        if moves:
+            step.restarts.move(duration)
         if abs(duration - self._duration) > _JITTER * duration or step.push != self._push:
             self._duration, self._push = duration, step.push
             step.set_interval(duration, deciding)
@@ -219,7 +221,7 @@ class ContactImm:
         self._named.update(self._mode_probabilities(), duration, step.shows_contact)
         undecided = self._since_start is not None and self._since_start.undecided
         acts = self._named.mode != self.chain.free_mode or (self._since_start is not None and self._since_start.words)
-        self._mismatch.follow_mode(duration, self._named.surely_free and not undecided, bool(acts))
+        self._mismatch.follow_mode(duration, self._named.surely_free and not undecided, bool(acts), moves)
         if self._free_is_doubtful:
             self._mismatch.doubt_free_space()
         self._probable, self.updated = probable, self._t
@@ -286,6 +288,8 @@ class ContactImm:
             load = LoadChange(payload.torque(q) - self._load, payload.torque_covariance(q))
             step.restarts.start_free(*before.state(which), rows, payload.left(which), load)
             self._load[:] = payload.torque(q)
+            if payload.carried is None:
+                self._mismatch.end_payload()
 
     def _follow_start(self, since_start: PushSinceStart, duration: float, probable: int, moves: bool) -> None:
         """Let a push act that has been there since the start, or free space follow it, where the torque shows it.

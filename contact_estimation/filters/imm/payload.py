@@ -352,7 +352,7 @@ class PayloadTest:
             return False
         if payload is None and not self._explained(self._unloaded):
             return False
-        self.carried, self.relieved = payload, None
+        self.carried, self.relieved, self._relieved_time = payload, self.carried, 0.0
         self._forget_change()
         return True
 

@@ -1,5 +1,6 @@
 """A push that friction absorbs as it grows: friction does not change so along a force."""
 
+import itertools
 import sys
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from contact_estimation.robot.actuators import actuators_of
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
 from contact_worlds import make_case
+from random_worlds import draw
 from rigid_body_recording import RATE
 
 #: [N] a force that the large joints feel.
@@ -52,8 +54,8 @@ def absorbed(state, torque):
     return x
 
 
-def told(test, now, before, passed=PASSED, times=5):
-    return [test.since(now, np.array(before), passed) for _ in range(times)][-1]
+def told(test, now, before, passed=PASSED, times=5, moves=1.0):
+    return [test.since(now, np.array(before), passed, moves * passed) for _ in range(times)][-1]
 
 
 def test_the_state_of_before_the_push_is_told(state, jacobian, test):
@@ -71,6 +73,18 @@ def test_friction_that_changes_by_itself_is_no_push(state, arm, test):
         assert told(test, state.mean, changed) is None
 
 
+def test_friction_that_changes_at_rest_is_a_push(state, jacobian, test):
+    now, before = absorbed(state, 0.3 * jacobian.T @ PUSH), [state.mean] * 4  # 15 N
+    assert told(test, now, before) is None
+    assert told(test, now, before, moves=0.0) == 2, "the last that is old enough"
+
+
+def test_the_end_of_a_push_that_nobody_noticed_is_none(state, jacobian, test):
+    hidden = absorbed(state, jacobian.T @ PUSH)
+    assert told(test, state.mean, [hidden] * 4) is not None
+    assert told(test, state.mean, [state.mean, hidden, hidden, hidden]) is None
+
+
 def test_a_change_that_no_force_at_the_tool_makes_is_no_push(state, jacobian, test):
     across = np.linalg.svd(jacobian)[2][3:]  # (n - 3, n) torques
     spread = np.sqrt(2 * state.variance[state.parts["disturbance"]])
@@ -82,7 +96,7 @@ def test_a_change_that_no_force_at_the_tool_makes_is_no_push(state, jacobian, te
 def test_what_passes_or_is_sudden_is_left_to_the_modes(state, jacobian, test):
     now, before = absorbed(state, jacobian.T @ PUSH), [state.mean] * 4
     assert told(test, now, before, times=4) is None
-    assert test.since(state.mean, np.array(before), PASSED) is None
+    assert test.since(state.mean, np.array(before), PASSED, PASSED) is None
     assert told(test, now, before, times=4) is None, "friction was itself again in between"
     assert told(test, now, before, passed=0.2 * PASSED) is None
 
@@ -104,3 +118,17 @@ def test_a_slow_push_at_a_moving_arm_is_told_and_leaves_nothing(seed):
     assert np.mean(error) < 0.15 * np.linalg.norm(recording.force[held], axis=1).mean()
     end = int(np.flatnonzero(recording.touched)[-1])
     assert {e.mode for e in found[end + RATE // 2 :]} == {"free"}
+
+
+@pytest.mark.parametrize(
+    ("seed", "begins", "ends"), [(1640, 9.0, 11.0), (4113, 3.5, 5.0)], ids=["in free space", "by a wall"]
+)
+def test_a_push_that_friction_took_at_rest_is_told(seed, begins, ends):
+    """Free space had taken one of 10 Nm that grew within a second, the configured floor a third of a press of 62 N."""
+    made, seen, _ = draw("ur16e", seed)
+    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
+    samples = itertools.islice(zip(made.samples(), seen), round(ends * RATE))
+    found = [(k, stream.push(*sample)) for k, (sample, there) in enumerate(samples) if there]
+    held = [(made.torque[k], e) for k, e in found if k >= begins * RATE]
+    assert all(e.mode == "unknown" for _, e in held)
+    assert all(np.linalg.norm(e.tau_ext - torque) < 0.25 * np.linalg.norm(torque) for torque, e in held)

@@ -136,8 +136,9 @@ def test_a_push_that_an_arm_gives_way_to_is_not_carried(compliance, grows):
 def test_a_payload_that_is_put_down_is_carried_no_longer():
     arm = load_arm("fr3")
     load = load_of(arm, 2.0)
-    carried = watched(arm, lambda t, q: load(t, q) * (t < 10), told="carried")
+    carried, relieved = (watched(arm, lambda t, q: load(t, q) * (t < 10), told=k) for k in ("carried", "relieved"))
     assert carried[99] is not None and carried[-1] is None
+    assert relieved[99] is None and relieved[-1].mass == carried[99].mass  # a hand may lift it
 
 
 def test_a_push_beside_a_payload_does_not_end_it():
