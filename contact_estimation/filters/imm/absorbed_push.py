@@ -51,7 +51,9 @@ class AbsorbedPush:
         self._walk = layout.random_walk[layout.parts["bias"]]
         self._threshold = chi_square_quantile(3, _SIGNIFICANCE)
 
-    def since(self, now: np.ndarray, before: np.ndarray, passed: np.ndarray, moved: np.ndarray) -> int | None:
+    def since(
+        self, now: np.ndarray, before: np.ndarray, passed: np.ndarray, moved: np.ndarray, stay: int
+    ) -> int | None:
         """Take the next state; return since which of the earlier ones friction has absorbed a push, None for none.
 
         Args:
@@ -59,13 +61,15 @@ class AbsorbedPush:
             before: means (K, N) of free space, the latest last.
             passed: time (K,) since each [s].
             moved: for so long the arm has moved since each (K,) [s].
+            stay: so many of the latest are of the present stay in free space, where a push may have begun.
         """
         long = passed >= _LEAST_TIME
-        if not long.any():
+        first = len(before) - stay
+        if not long[first:].any():
             self._times = 0
             return None
         ratio, force = self._compare(now, before[long], passed[long], moved[long])
-        furthest = int(ratio.argmax())
+        furthest = first + int(ratio[first:].argmax())
         self._times = self._times + 1 if ratio[furthest] > self._threshold else 0
         if self._times < _TIMES:
             return None

@@ -155,8 +155,7 @@ class FreeSpaceHistory:
                     return self._states[since - kept]
         if self._absorbed is None or not (self._grown or kept >= (_BEFORE_TOUCH if self._touched else _SETTLED)):
             return None
-        stay = slice(0 if self._grown else -kept, None)
-        before, moved = np.array([mean for mean, _ in self._states])[stay], self._motion - np.array(self._moved)[stay]
+        before, moved = np.array([mean for mean, _ in self._states]), self._motion - np.array(self._moved)
         passed = interval * (np.arange(len(before), 0, -1) + self._touched)
-        since = self._absorbed.since(x, before, passed, moved)
-        return None if since is None else self._states[since - len(before)]
+        since = self._absorbed.since(x, before, passed, moved, stay=len(before) if self._grown else kept)
+        return None if since is None else self._states[since]

@@ -54,8 +54,9 @@ def absorbed(state, torque):
     return x
 
 
-def told(test, now, before, passed=PASSED, times=5, moves=1.0):
-    return [test.since(now, np.array(before), passed, moves * passed) for _ in range(times)][-1]
+def told(test, now, before, passed=PASSED, times=5, moves=1.0, stay=4):
+    stay = min(stay, len(before))
+    return [test.since(now, np.array(before), passed, moves * passed, stay) for _ in range(times)][-1]
 
 
 def test_the_state_of_before_the_push_is_told(state, jacobian, test):
@@ -82,7 +83,9 @@ def test_friction_that_changes_at_rest_is_a_push(state, jacobian, test):
 def test_the_end_of_a_push_that_nobody_noticed_is_none(state, jacobian, test):
     hidden = absorbed(state, jacobian.T @ PUSH)
     assert told(test, state.mean, [hidden] * 4) is not None
-    assert told(test, state.mean, [state.mean, hidden, hidden, hidden]) is None
+    for stay in (4, 3):  # what was before this stay in free space counts, too
+        assert told(test, state.mean, [state.mean, hidden, hidden, hidden], stay=stay) is None
+    assert told(test, state.mean, [state.mean, *[hidden] * 3], np.array([9.0, 3.0, 2.0, 0.5]), stay=2) is None
 
 
 def test_a_change_that_no_force_at_the_tool_makes_is_no_push(state, jacobian, test):
@@ -96,7 +99,7 @@ def test_a_change_that_no_force_at_the_tool_makes_is_no_push(state, jacobian, te
 def test_what_passes_or_is_sudden_is_left_to_the_modes(state, jacobian, test):
     now, before = absorbed(state, jacobian.T @ PUSH), [state.mean] * 4
     assert told(test, now, before, times=4) is None
-    assert test.since(state.mean, np.array(before), PASSED, PASSED) is None
+    assert test.since(state.mean, np.array(before), PASSED, PASSED, stay=4) is None
     assert told(test, now, before, times=4) is None, "friction was itself again in between"
     assert told(test, now, before, passed=0.2 * PASSED) is None
 
