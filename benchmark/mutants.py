@@ -282,9 +282,10 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
             "likely = ratio > self._certain and misfit",
             "likely = misfit",
         ),
-        ("start push: one that fades is a growing one", "return self._decide_end(window, touched)", "pass"),
-        ("start push: one keeps its direction", "_TURNS = 0.3", "_TURNS = 0.0"),
-        ("start push: none ends", "self._ended >= _ENDED else", "self._ended < 0 else"),
+        ("start push: one that fades is a growing one", "return self._decide_end(window, free, touched)", "pass"),
+        ("start push: one keeps its direction", "+= np.diag(time", "+= np.diag(0.0 * time"),
+        ("start push: one that turns follows its end", "unneeded = self._pushes and", "unneeded = False and"),
+        ("start push: none ends", "self._ended >= _ENDED or", "self._ended < 0 or"),
         ("start push: nothing is undecided", "self.words = _WORDS.format(size) if", 'self.words = "" if'),
         (
             "start push: every push is at the tool",

@@ -22,7 +22,8 @@ F says nothing of a push at a link: friction would take what F leaves of it. A t
 tau_e with the covariance of a push anywhere on the arm in place of J^T F, and as much prior. It stands for the push
 unless F is clearly likelier, as it soon is in motion. A push that the modes feel is theirs alone once a window does not
 fit: it changes. Where the arm seems free, and neither the push nor none fits, the push may have ended. Once it acts, F
-and tau_e are random walks: a hand that guides the arm turns it.
+and tau_e are random walks: a hand that guides the arm turns it. Such a push follows its own end, too. It has ended
+where for two seconds it explains no more than that does.
 """
 
 from __future__ import annotations
@@ -43,12 +44,10 @@ from contact_estimation.filters.kalman import pack_array, unpack_array
 #: Blocks in a window; windows in a row in which a push must have ended: 0.3 s.
 _BLOCKS, _ENDED = 5, 6
 #: Windows after which the push is judged: 0.5 s. Windows in motion after which an unlikely push is given up: 1 s.
-_LEAST, _MOVED = 10, 20
+#: Windows in which one that turns explains no more than its end does, after which it has ended: 2 s.
+_LEAST, _MOVED, _UNNEEDED = 10, 20, 40
 #: Probability that a push is not one at the TCP, below which it counts as one.
 _OTHER_PLACE = 0.05
-#: Random walk of a push that acts, as a share of that of an unknown contact: with less, friction would take what turns;
-#: with more, the push would follow its own end.
-_TURNS = 0.3
 #: Keeps odds finite.
 _LEAST_PROBABILITY = 1e-12
 #: [N] The message has the force in multiples of this.
@@ -107,7 +106,7 @@ class PushSinceStart:
         self._push = self._anywhere
         self._waited, self._count, self._ended, self.known, self._pushes = 0.0, 0, 0, False, False
         self._window: list[tuple[np.ndarray, ...]] = []
-        self._time, self._moved, self.words = 0.0, 0, ""
+        self._time, self._moved, self._unneeded, self.words = 0.0, 0, 0, ""
 
     def end(self) -> None:
         """Compare nothing any more: what pushed at the start is known."""
@@ -179,19 +178,19 @@ class PushSinceStart:
         for torque_filter in (self._free, self._at_tool, self._anywhere):
             torque_filter.predict(decay, walk)
         if self._pushes:
-            self._at_tool.push_covariance[:] += np.diag(_TURNS * time / self._birth_time * self._force_variance)
-            self._anywhere.push_covariance[:] += _TURNS * time * s["push_covariance"].reshape(n, n)
+            self._at_tool.push_covariance[:] += np.diag(time / self._birth_time * self._force_variance)
+            self._anywhere.push_covariance[:] += time * s["push_covariance"].reshape(n, n)
         before = not self._pushes and (free or self._felt)
-        return self._decide(window, touched, moves) if before else self._decide_end(window, touched)
+        return self._decide(window, free, touched, moves) if before else self._decide_end(window, free, touched)
 
-    def _decide(self, window: _Window, touched: bool, moves: bool) -> StartVerdict:
+    def _decide(self, window: _Window, free: bool, touched: bool, moves: bool) -> StartVerdict:
         """Take a window of before: nothing has changed since the start, unless neither hypothesis fits."""
         if self._push.log_density(window)[1] > self._largest:
             if self._felt:
                 self.end()
                 return StartVerdict.NOTHING
             if self._free.log_density(window)[1] > self._largest:
-                return self._decide_end(window, touched)
+                return self._decide_end(window, free, touched)
         for torque_filter in (self._free, self._at_tool, self._anywhere):
             torque_filter.update(window)
         at_tool = self._at_tool.log_evidence - self._anywhere.log_evidence > self._sure_of_place
@@ -211,20 +210,27 @@ class PushSinceStart:
         self.words = _WORDS.format(size) if probability > 0.0 and not self._pushes else ""
         return StartVerdict.PUSHES if self._pushes else StartVerdict.NOTHING
 
-    def _decide_end(self, window: _Window, touched: bool) -> StartVerdict:
+    def _decide_end(self, window: _Window, free: bool, touched: bool) -> StartVerdict:
         """Take a window in which something seems to push, a known contact where ``touched``."""
         self._last, evidence = window, self._push.log_evidence
         ended, misfit = self._push.log_density(window, pushes=False)
         lasts, left = self._push.log_density(window)
         changes, _ = self._push.log_density(window, np.diag(self._force_variance))
         begins, _ = self._free.log_density(window, np.diag(self._force_variance))
-        others = max(evidence + lasts, evidence + changes, self._free.log_evidence + begins)
+        others = max(evidence + lasts, evidence + changes)
+        if not self._pushes:
+            others = max(others, self._free.log_evidence + begins)
         ratio = evidence + ended - others + self._prior_ended
         likely = ratio > self._certain and misfit < self._largest and not touched
         if self._pushes and not likely and left < self._largest:
             self._push.update(window)
         self._ended = self._ended + 1 if likely else 0
-        return StartVerdict.ENDED if self._ended >= _ENDED else StartVerdict.NOTHING
+        self._unneeded = self._unneeded + 1 if ratio > 0.0 and misfit < self._largest and not touched else 0
+        unneeded = self._pushes and self._unneeded >= _UNNEEDED
+        if unneeded and free:  # the modes have found its end
+            self.end()
+            return StartVerdict.NOTHING
+        return StartVerdict.ENDED if self._ended >= _ENDED or unneeded else StartVerdict.NOTHING
 
     @property
     def left(self) -> np.ndarray:

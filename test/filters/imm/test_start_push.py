@@ -134,6 +134,14 @@ def test_a_push_that_a_hand_turns_has_not_ended():
     assert np.median(missed) < 0.2 * np.linalg.norm(force[turned], axis=1).min()
 
 
+def test_a_push_that_turns_ends_although_it_could_have_followed_its_end():
+    made, size = recording("ur16e", "moves", 508)
+    stream, t = open_stream("ur16e", "contact_imm", "ur16e_driver"), np.arange(8 * RATE) / RATE
+    found = [stream.push(*sample) for sample in made.samples()]
+    assert error(made, found)[t > 6.5].max() < 0.1 * size
+    assert all(e.mode == "free" for e in np.array(found, object)[t > 6.5])
+
+
 def test_a_moment_of_free_space_ends_no_doubt_about_what_may_have_acted():
     """A push since the start seems unlikely once the arm moves; it was there, and its end looks like another push."""
     made, _, _ = draw("ur16e", 1691)
