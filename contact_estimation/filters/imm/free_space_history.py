@@ -47,6 +47,7 @@ class FreeSpaceHistory:
         self._states: deque[FreeState] = deque(maxlen=_KEPT)  # the latest last
         self._moved: deque[float] = deque(maxlen=_KEPT)  # how long the arm had moved until then [s]
         self._motion = 0.0  # until now
+        self._past: list[tuple[FreeState, float]] = []  # the same of before a gap: they show the end of a push only
         self._traces: deque[np.ndarray] = deque(maxlen=_KEPT)  # of those states, since free space began
         self._stay = 0  # number of states of the present stay in free space
         self._touched = 0  # for so long a known contact has followed the free space of these traces
@@ -72,8 +73,17 @@ class FreeSpaceHistory:
         self._moved.append(self._motion)
         self._grown = True
 
+    def past(self) -> list[tuple[FreeState, float]]:
+        """Return the states, and how long the arm had moved until then [s]: what :meth:`recall` takes behind a gap."""
+        return list(zip(self._states, self._moved)) or self._past
+
+    def recall(self, past: list[tuple[FreeState, float]]) -> None:
+        """Take the states of before a gap: a push that began in it may return to them."""
+        self._past = past
+
     def reset(self) -> None:
         """Keep no state."""
+        self._past = []
         self._states.clear()
         self._moved.clear()
         self._end_stay()
@@ -150,12 +160,15 @@ class FreeSpaceHistory:
             stiffness = np.exp(x[self._stiffness])
             since = self._growing.since(traces, self._traces, stiffness)
             if since is not None:
-                earlier = [self._traces_of(*state) for state in list(self._states)[: since - kept]]
+                before_it = [state for state, _ in self._past] + list(self._states)[: since - kept]
+                earlier = [self._traces_of(*state) for state in before_it]
                 if not self._growing.returns(traces, self._traces[since], earlier, stiffness):
                     return self._states[since - kept]
         if self._absorbed is None or not (self._grown or kept >= (_BEFORE_TOUCH if self._touched else _SETTLED)):
             return None
-        before, moved = np.array([mean for mean, _ in self._states]), self._motion - np.array(self._moved)
+        states = [*self._past, *zip(self._states, self._moved)]
+        before, moved = np.array([mean for (mean, _), _ in states]), np.array([moved for _, moved in states])
         passed = interval * (np.arange(len(before), 0, -1) + self._touched)
-        since = self._absorbed.since(x, before, passed, moved, stay=len(before) if self._grown else kept)
-        return None if since is None else self._states[since]
+        stay = len(self._states) if self._grown else kept
+        since = self._absorbed.since(x, before, passed, self._motion - moved, stay)
+        return None if since is None else states[since][0]

@@ -151,7 +151,10 @@ class ContactImm:
         slid = np.abs(dq) * self.settings.moving_before_start / self._signals["presliding_length"]
         kept = predict_friction(self.layout, step.x[k], step.p[k], unseen, np.exp(-slid))
         finite = np.isfinite(kept.covariance).all() and np.isfinite(kept.mean).all()
+        past = step.restarts.past_free_space()
         self._start(t, q, kept if finite else None, seen=False)
+        if finite:
+            step.restarts.recall_free_space(past)
 
     def _start(self, t: float, q: np.ndarray, kept: KeptFriction | None, seen: bool) -> None:
         joints = self.layout.elastic_joints

@@ -21,9 +21,8 @@ force grows is not steady: the end must be likely in windows in a row.
 F says nothing of a push at a link: friction would take what F leaves of it. A third filter has a constant joint torque
 tau_e with the covariance of a push anywhere on the arm in place of J^T F, and as much prior. It stands for the push
 unless F is clearly likelier, as it soon is in motion. A push that the modes feel is theirs alone once a window does not
-fit: it changes. Where the arm seems free, and neither the push nor none fits, the push may have ended. Once it acts, F
-and tau_e are random walks: a hand that guides the arm turns it. Such a push follows its own end, too. It has ended
-where for two seconds it explains no more than that does.
+fit: it changes. Once it acts, F and tau_e are random walks: a hand that guides the arm turns it. Such a push follows
+its own end, too. It has ended where for two seconds it explains no more than that does.
 """
 
 from __future__ import annotations
@@ -181,16 +180,13 @@ class PushSinceStart:
             self._at_tool.push_covariance[:] += np.diag(time / self._birth_time * self._force_variance)
             self._anywhere.push_covariance[:] += time * s["push_covariance"].reshape(n, n)
         before = not self._pushes and (free or self._felt)
-        return self._decide(window, free, touched, moves) if before else self._decide_end(window, free, touched)
+        return self._decide(window, touched, moves) if before else self._decide_end(window, free, touched)
 
-    def _decide(self, window: _Window, free: bool, touched: bool, moves: bool) -> StartVerdict:
-        """Take a window of before: nothing has changed since the start, unless neither hypothesis fits."""
-        if self._push.log_density(window)[1] > self._largest:
-            if self._felt:
-                self.end()
-                return StartVerdict.NOTHING
-            if self._free.log_density(window)[1] > self._largest:
-                return self._decide_end(window, free, touched)
+    def _decide(self, window: _Window, touched: bool, moves: bool) -> StartVerdict:
+        """Take a window of before: nothing has changed since the start."""
+        if self._felt and self._push.log_density(window)[1] > self._largest:
+            self.end()
+            return StartVerdict.NOTHING
         for torque_filter in (self._free, self._at_tool, self._anywhere):
             torque_filter.update(window)
         at_tool = self._at_tool.log_evidence - self._anywhere.log_evidence > self._sure_of_place

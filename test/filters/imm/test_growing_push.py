@@ -120,7 +120,9 @@ def test_free_space_that_begins_before_a_push_has_faded_shows_no_growing_one(sta
     assert not any(past.follow_free(state.mean, covariance, interval=0.1) for _ in range(8))
 
 
-@pytest.mark.parametrize(("seed", "begins", "ends"), [(1093, 7.6, 11.0), (1395, 15.3, 15.9), (4027, 10.7, 12.5)])
+@pytest.mark.parametrize(
+    ("seed", "begins", "ends"), [(1093, 7.6, 11.0), (1395, 15.3, 15.9), (4027, 10.7, 12.5), (5087, 7.6, 7.8)]
+)
 def test_free_space_after_a_push_stays_free(seed, begins, ends):
     made, seen, _ = draw("ur16e", seed)
     stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
