@@ -6,7 +6,7 @@
 - One channel's innovations beyond the gate, to one side, for 0.2 s: the estimate follows the other channels.
 - A payload: :mod:`.payload`.
 - A push since the start: while the arm has not been free, a payload or an error of the model may be part of it. Where
-  it ends undecided, it may be a payload that something lifts.
+  it ends undecided, or a payload goes, something may lift one.
 - Free space in which a contact was likelier for long: friction may have taken a part of the push that is named next.
 """
 

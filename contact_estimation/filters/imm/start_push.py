@@ -21,8 +21,8 @@ force grows is not steady: the end must be likely in windows in a row.
 F says nothing of a push at a link: friction would take what F leaves of it. A third filter has a constant joint torque
 tau_e with the covariance of a push anywhere on the arm in place of J^T F, and as much prior. It stands for the push
 unless F is clearly likelier, as it soon is in motion. A push that the modes feel is theirs alone once a window does not
-fit: it changes. Once it acts, F and tau_e are random walks: a hand that guides the arm turns it. Such a push follows
-its own end, too. It has ended where for two seconds it explains no more than that does.
+fit: it changes. Once it acts, none begins, and F and tau_e are random walks: a hand that guides the arm turns it. Such
+a push follows its own end, too. It has ended where for two seconds it explains no more than that does.
 """
 
 from __future__ import annotations
