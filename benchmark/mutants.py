@@ -200,7 +200,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ],
     ("filters/imm/absorbed_push.py", "test/filters/imm/test_absorbed_push.py"): [
         ("absorbed push: never told", "else furthest", "else None"),
-        ("absorbed push: the end of one is another", "@ then < _RETURNED", "@ then < -np.inf"),
+        ("absorbed push: the end of one is another", "@ then < RETURNED", "@ then < -np.inf"),
         ("absorbed push: friction changes at rest", "np.expm1(-moved[:, None]", "np.expm1(-passed[:, None]"),
         ("absorbed push: sudden, too", "long = passed >= _LEAST_TIME", "long = passed >= 0.0"),
         ("absorbed push: friction hardly changes by itself", "- self._spread *", "- 0.1 * self._spread *"),
@@ -215,7 +215,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("free space: a touch is looked at late", "_BEFORE_TOUCH = 20, 3", "_BEFORE_TOUCH = 20, 20")
     ],
     ("filters/imm/observer.py", "test/filters/imm/test_growing_push.py -k stays_free"): [
-        ("modes: no free space before a gap is known", "step.restarts.recall_free_space(past)", "pass")
+        ("modes: no free space before a gap is known", "step.history.recall(past)", "pass")
     ],
     ("filters/imm/observer.py", "test/filters/imm/test_absorbed_push.py -k rest"): [
         ("modes: friction changes at rest", "if moves:\n            step", "if True:\n            step")
@@ -280,11 +280,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("start: rest tells contacts apart", "held = self._contact_share if rests else None", "held = None"),
     ],
     ("filters/imm/start_push.py", "test/filters/imm/test_start_push.py"): [
-        (
-            "start push: any push that begins may be an end",
-            "likely = ratio > self._certain and misfit",
-            "likely = misfit",
-        ),
+        ("start push: any push that begins may be an end", "likely = fits and ratio > self._certain", "likely = fits"),
         ("start push: one keeps its direction", "+= np.diag(time", "+= np.diag(0.0 * time"),
         ("start push: one that turns follows its end", "unneeded = self._pushes and", "unneeded = False and"),
         ("start push: none ends", "self._ended >= _ENDED or", "self._ended < 0 or"),

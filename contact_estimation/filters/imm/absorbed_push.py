@@ -24,14 +24,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from contact_estimation.filters.chi_square import chi_square_quantile
+from contact_estimation.filters.imm.growing_push import RETURNED
 from contact_estimation.filters.imm.state import StateLayout
 
 #: [s] Within a shorter time friction of joints that reverse may change like a push; one that grows faster is named.
 _LEAST_TIME = 1.0
 #: Probability with which friction alone exceeds the threshold, at one time, and states in a row that must exceed it.
 _SIGNIFICANCE, _TIMES = 1e-5, 5
-#: Less than this share of the force is left where it is taken back.
-_RETURNED = 0.5
 #: Keeps the information invertible where no joint feels some direction of force; it then counts for nothing.
 _RIDGE = 1e-9
 
@@ -74,7 +73,7 @@ class AbsorbedPush:
         if self._times < _TIMES:
             return None
         then = force[furthest]
-        return None if (force[:furthest] @ then < _RETURNED * then @ then).any() else furthest
+        return None if (force[:furthest] @ then < RETURNED * then @ then).any() else furthest
 
     def _compare(
         self, now: np.ndarray, before: np.ndarray, passed: np.ndarray, moved: np.ndarray

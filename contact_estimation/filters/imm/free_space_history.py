@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,13 @@ _LEARNT = 2.0
 FreeState = tuple[np.ndarray, np.ndarray]
 
 
+class KeptState(NamedTuple):
+    """A state of free space, and how long the arm had moved until then [s]."""
+
+    state: FreeState
+    moved: float
+
+
 class FreeSpaceHistory:
     """States of free space, and how long the present stay in it lasts.
 
@@ -44,10 +52,9 @@ class FreeSpaceHistory:
         self._stiffness = layout.parts["joint_stiffness"]
         coulomb = layout.parts["coulomb"]
         self._coulomb = np.diagonal(packed_places(layout.size)[coulomb, coulomb])  # of its variances, in a packed one
-        self._states: deque[FreeState] = deque(maxlen=_KEPT)  # the latest last
-        self._moved: deque[float] = deque(maxlen=_KEPT)  # how long the arm had moved until then [s]
-        self._motion = 0.0  # until now
-        self._past: list[tuple[FreeState, float]] = []  # the same of before a gap: they show the end of a push only
+        self._states: deque[KeptState] = deque(maxlen=_KEPT)  # the latest last
+        self._past: list[KeptState] = []  # of before a gap: they show the end of a push only
+        self._moved = 0.0  # how long the arm has moved until now [s]
         self._traces: deque[np.ndarray] = deque(maxlen=_KEPT)  # of those states, since free space began
         self._stay = 0  # number of states of the present stay in free space
         self._touched = 0  # for so long a known contact has followed the free space of these traces
@@ -59,7 +66,7 @@ class FreeSpaceHistory:
 
     def move(self, duration: float) -> None:
         """Take that the arm has moved for ``duration`` [s]."""
-        self._motion += duration
+        self._moved += duration
 
     def append(self, x: np.ndarray, p: np.ndarray) -> None:
         """Keep a state of free space, mean (N,) and packed covariance."""
@@ -67,17 +74,16 @@ class FreeSpaceHistory:
 
     def keep_only(self, x: np.ndarray, p: np.ndarray) -> None:
         """Keep one state of before this stay, mean (N,) and packed covariance."""
-        kept = x.copy(), p.copy()
+        kept = KeptState((x.copy(), p.copy()), self._moved)
         self.reset()
         self._states.append(kept)
-        self._moved.append(self._motion)
         self._grown = True
 
-    def past(self) -> list[tuple[FreeState, float]]:
-        """Return the states, and how long the arm had moved until then [s]: what :meth:`recall` takes behind a gap."""
-        return list(zip(self._states, self._moved)) or self._past
+    def past(self) -> list[KeptState]:
+        """Return the states that :meth:`recall` takes behind a gap."""
+        return list(self._states) or self._past
 
-    def recall(self, past: list[tuple[FreeState, float]]) -> None:
+    def recall(self, past: list[KeptState]) -> None:
         """Take the states of before a gap: a push that began in it may return to them."""
         self._past = past
 
@@ -85,7 +91,6 @@ class FreeSpaceHistory:
         """Keep no state."""
         self._past = []
         self._states.clear()
-        self._moved.clear()
         self._end_stay()
         self._grown = False
 
@@ -95,7 +100,7 @@ class FreeSpaceHistory:
 
     def ago(self, count: int) -> FreeState:
         """Return the state of ``count`` intervals ago, or the earliest."""
-        return self._states[-min(count, len(self._states))]
+        return self._states[-min(count, len(self._states))].state
 
     def follow_free(self, x: np.ndarray, p: np.ndarray, interval: float) -> FreeState | None:
         """Take a state of free space: keep it, or return the one from which on a push has grown.
@@ -140,13 +145,11 @@ class FreeSpaceHistory:
         return np.zeros((3, 0)) if self._growing is None else self._growing.traces(x, p)
 
     def _append(self, x: np.ndarray, p: np.ndarray, traces: np.ndarray) -> None:
-        while self._states and (self._states[0][1][self._coulomb] > _LEARNT**2 * p[self._coulomb]).any():
+        while self._states and (self._states[0].state[1][self._coulomb] > _LEARNT**2 * p[self._coulomb]).any():
             self._states.popleft()
-            self._moved.popleft()
         while len(self._traces) > len(self._states):
             self._traces.popleft()
-        self._states.append((x.copy(), p.copy()))
-        self._moved.append(self._motion)
+        self._states.append(KeptState((x.copy(), p.copy()), self._moved))
         self._touched = 0
         self._stay += 1
         self._grown &= self._stay < _SETTLED
@@ -155,20 +158,18 @@ class FreeSpaceHistory:
 
     def _before_growth(self, x: np.ndarray, traces: np.ndarray, interval: float) -> FreeState | None:
         """Return the state of this stay from which on a push has grown up to ``x`` (N,), None where none has."""
-        kept = len(self._traces)
+        kept, states = len(self._traces), [*self._past, *self._states]
         if self._growing is not None:
             stiffness = np.exp(x[self._stiffness])
             since = self._growing.since(traces, self._traces, stiffness)
             if since is not None:
-                before_it = [state for state, _ in self._past] + list(self._states)[: since - kept]
-                earlier = [self._traces_of(*state) for state in before_it]
+                earlier = [self._traces_of(*before.state) for before in states[: since - kept]]
                 if not self._growing.returns(traces, self._traces[since], earlier, stiffness):
-                    return self._states[since - kept]
+                    return states[since - kept].state
         if self._absorbed is None or not (self._grown or kept >= (_BEFORE_TOUCH if self._touched else _SETTLED)):
             return None
-        states = [*self._past, *zip(self._states, self._moved)]
-        before, moved = np.array([mean for (mean, _), _ in states]), np.array([moved for _, moved in states])
-        passed = interval * (np.arange(len(before), 0, -1) + self._touched)
+        means, moved = np.array([mean for (mean, _), _ in states]), np.array([before.moved for before in states])
+        passed = interval * (np.arange(len(states), 0, -1) + self._touched)
         stay = len(self._states) if self._grown else kept
-        since = self._absorbed.since(x, before, passed, self._motion - moved, stay)
-        return None if since is None else states[since][0]
+        since = self._absorbed.since(x, means, passed, self._moved - moved, stay)
+        return None if since is None else states[since].state

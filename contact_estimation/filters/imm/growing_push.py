@@ -27,8 +27,8 @@ from contact_estimation.filters.kalman import packed_places
 _SIGMAS = 2.0
 #: States in a row that must show the push: fast motion disturbs torque and deflection for a moment.
 _TIMES = 5
-#: Less than this share of the change is left where it is taken back.
-_RETURNED = 0.5
+#: Less than this share of a change is left where it is taken back.
+RETURNED = 0.5
 
 
 class GrowingPush:
@@ -92,7 +92,7 @@ class GrowingPush:
         joint = int(_agreed(bent, lost).argmax())
         left_bent = stiffness[joint] * (now[0, joint] - before[:, 0, joint]) / bent[joint]
         left_lost = (before[:, 2, joint] - now[2, joint]) / lost[joint]
-        return bool((np.maximum(left_bent, left_lost) < _RETURNED).any())
+        return bool((np.maximum(left_bent, left_lost) < RETURNED).any())
 
 
 def _agreed(bent: np.ndarray, lost: np.ndarray) -> np.ndarray:

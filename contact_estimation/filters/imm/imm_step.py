@@ -73,6 +73,7 @@ class ImmStep:
         normalised: (M, m + n) innovations over their standard deviations before gating.
         unexplained: (M, n) [Nm] torque that the updated states leave unexplained.
         drift: errors of friction and deflection since the arm was last free.
+        history: states of free space.
         restarts: of filters where torque changes its explanation.
         updates: per filter its update, from the mixed state into ``x`` and ``p``.
     """
@@ -110,12 +111,12 @@ class ImmStep:
         given = [self._predict.outputs["predicted"], likelihood, signals["least_probability"]]
         self._posterior = mode_update.bind(given, [self.probabilities])
         self._touch_test = TouchTest(layout, layout.commit_significance)
-        self._history = FreeSpaceHistory(layout, signals)
+        self.history = FreeSpaceHistory(layout, signals)
         self.drift, self._push = FrictionDrift(layout, signals), PushTracker(signals)
         signals["friction_drift"], signals["push_held"] = self.drift.published, self._push.held
         between = self._transition.reshape(count, count, order="F")
         filters = FilterBuffers(self.x, self.p, mixed_x, mixed_p, self.probabilities, between, weights, likelihood)
-        self._starts = FreeStarts(layout, chain, filters, self._history, self.drift)
+        self._starts = FreeStarts(layout, chain, filters, self.history, self.drift)
         # Of the filters whose friction changes, and of those in which it is steady.
         self._changing = _BlockDynamics.of(layout.size, 1.0)
         self._steady = _BlockDynamics.of(layout.size, layout.frozen_share)
@@ -160,7 +161,7 @@ class ImmStep:
         self.drift.reset()
         self._starts.reset()
         self._push.reset()
-        self._history.reset()
+        self.history.reset()
 
     def keep(self, kept: KeptFriction) -> None:
         """Start all filters, which have been reset, with what is known of the friction from before."""

@@ -151,10 +151,10 @@ class ContactImm:
         slid = np.abs(dq) * self.settings.moving_before_start / self._signals["presliding_length"]
         kept = predict_friction(self.layout, step.x[k], step.p[k], unseen, np.exp(-slid))
         finite = np.isfinite(kept.covariance).all() and np.isfinite(kept.mean).all()
-        past = step.restarts.past_free_space()
+        past = step.history.past()
         self._start(t, q, kept if finite else None, seen=False)
         if finite:
-            step.restarts.recall_free_space(past)
+            step.history.recall(past)
 
     def _start(self, t: float, q: np.ndarray, kept: KeptFriction | None, seen: bool) -> None:
         joints = self.layout.elastic_joints
@@ -213,7 +213,7 @@ class ContactImm:
             self._load[:] = payload.torque(q_mean)
         deciding, moves = self._decision.pending, bool(np.abs(self._dq).max() > self._rest_speed)
         if moves:
-            step.restarts.move(duration)
+            step.history.move(duration)
         if abs(duration - self._duration) > _JITTER * duration or step.push != self._push:
             self._duration, self._push = duration, step.push
             step.set_interval(duration, deciding)

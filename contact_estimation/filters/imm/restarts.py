@@ -49,18 +49,6 @@ class Restarts:
         self._x, self._p, self._probabilities = starts.filters.x, starts.filters.p, starts.filters.probabilities
         self._free, self._felt = np.flatnonzero(starts.chain.free), np.flatnonzero(starts.chain.felt)
 
-    def move(self, duration: float) -> None:
-        """Take that the arm has moved for ``duration`` [s]."""
-        self._history.move(duration)
-
-    def past_free_space(self) -> list[tuple[tuple[np.ndarray, np.ndarray], float]]:
-        """Return states of free space for :meth:`recall_free_space`, behind a gap."""
-        return self._history.past()
-
-    def recall_free_space(self, past: list[tuple[tuple[np.ndarray, np.ndarray], float]]) -> None:
-        """Take states of free space of before a gap."""
-        self._history.recall(past)
-
     def follow_free_space(self, interval: float) -> None:
         """Keep the state of the most probable free filter, if the arm is free; look for a push that grew slowly.
 

@@ -212,16 +212,17 @@ class PushSinceStart:
         ended, misfit = self._push.log_density(window, pushes=False)
         lasts, left = self._push.log_density(window)
         changes, _ = self._push.log_density(window, np.diag(self._force_variance))
-        begins, _ = self._free.log_density(window, np.diag(self._force_variance))
-        others = max(evidence + lasts, evidence + changes)
+        others = evidence + max(lasts, changes)
         if not self._pushes:
+            begins, _ = self._free.log_density(window, np.diag(self._force_variance))
             others = max(others, self._free.log_evidence + begins)
         ratio = evidence + ended - others + self._prior_ended
-        likely = ratio > self._certain and misfit < self._largest and not touched
+        fits = misfit < self._largest and not touched
+        likely = fits and ratio > self._certain
         if self._pushes and not likely and left < self._largest:
             self._push.update(window)
         self._ended = self._ended + 1 if likely else 0
-        self._unneeded = self._unneeded + 1 if ratio > 0.0 and misfit < self._largest and not touched else 0
+        self._unneeded = self._unneeded + 1 if fits and ratio > 0.0 else 0
         unneeded = self._pushes and self._unneeded >= _UNNEEDED
         if unneeded and free:  # the modes have found its end
             self.end()
