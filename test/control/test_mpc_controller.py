@@ -304,7 +304,7 @@ def test_it_cannot_be_activated_on_an_estimate_of_another_contact(name):
 
 
 def test_it_cannot_be_activated_on_an_estimate_of_other_modes():
-    modes = {"free": [], "contact_1": ["contact_1"]}
+    modes = {"contact_1": ["contact_1"], "free": []}
     made = make_controller("mpc", arm(), replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=8, modes=modes))
     with pytest.raises(ConfigError, match="no mode 'free'; it has contact_1, unknown"):
         made.activate(observation(mode_probabilities={"contact_1": 0.5, "unknown": 0.5}))

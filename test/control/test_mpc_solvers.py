@@ -10,9 +10,11 @@ import pinocchio as pin
 import pytest
 from mpc_tasks import START, problem, state
 
+from contact_estimation.codegen.native import generate
 from contact_estimation.control.mpc import make_solver
 from contact_estimation.control.mpc.icem import Icem
 from contact_estimation.control.mpc.rollout import Rollout
+from contact_estimation.control.mpc.sqp import stage_function
 from contact_estimation.exceptions import ConfigError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmark"))
@@ -140,6 +142,12 @@ def test_joint_torque_near_its_limit_makes_the_tool_push_less():
     assert torque()[joint] < 1.003 * share * limit
     made.set("joint_torque_weight", 0.0)
     assert torque()[joint] == pytest.approx(free[joint], rel=1e-6)
+
+
+def test_every_horizon_has_the_same_model_of_a_stage():
+    """It is most of what is compiled."""
+    short, long = (generate([stage_function(problem(horizon))]) for horizon in (3, 8))
+    assert short == long
 
 
 def test_two_modes_are_planned_for_together():

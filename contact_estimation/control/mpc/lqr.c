@@ -8,10 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The generated code of the stage gains nothing from more than -O2; these short loops take a fourth of the time. */
-#pragma GCC push_options
-#pragma GCC optimize("O3")
-
 struct ce_model {
     double b[CE_NX], A[CE_NX * CE_NX], B[CE_NX * CE_NU];
     double Q[CE_NX * CE_NX], S[CE_NU * CE_NX], R[CE_NU * CE_NU], q[CE_NX], r[CE_NU];
@@ -144,5 +140,3 @@ static int minimise_on_planes(const struct ce_model *models, const struct ce_mod
     }
     return 1;
 }
-
-#pragma GCC pop_options

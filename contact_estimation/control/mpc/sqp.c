@@ -1,13 +1,18 @@
-/* Gauss-Newton SQP iterations. The text of the generated function ce_stage precedes this file, as do the macros
- * CE_H, CE_NX, CE_NU, CE_NG, CE_NP (sizes) and CE_BALLS (number of 3-vectors in the control), lqr.c, balls.c and qp.c.
+/* Gauss-Newton SQP iterations. The macros CE_H, CE_NX, CE_NU, CE_NG, CE_NP (sizes) and CE_BALLS (number of 3-vectors in
+ * the control) precede this file, as do lqr.c, balls.c and qp.c. The generated model of a stage is a library of its own.
  *
  * Most ticks reach no limit but that of the force. The active-set method then finds the QP's solution at a fraction of
  * the interior point's cost.
  *
  * Layouts: X (H+1, nx), U (H, nu), P (H+1, np), multipliers (H, ng), row after row. The QP is in increments around
  * (X, U); X[0] is the measured state, so that stage 0 has no state. */
+typedef long long casadi_int;
+typedef int (*ce_stage)(const double **arg, double **res, casadi_int *iw, double *w, int mem);
+typedef int (*ce_stage_work)(casadi_int *arg_n, casadi_int *res_n, casadi_int *iw_n, casadi_int *w_n);
+
 struct ce_sqp {
     struct ce_qp qp;
+    ce_stage stage;
     struct ce_model models[CE_H], last;
     double lower[CE_H + 1][CE_NX], upper[CE_H + 1][CE_NX]; /* bounds of the state, in increments */
     double du[CE_H][CE_NU], dx[CE_H + 1][CE_NX];
@@ -24,12 +29,13 @@ void ce_sqp_free(struct ce_sqp *s)
     free(s);
 }
 
-struct ce_sqp *ce_sqp_new(int iter_max, double tol, double mu0)
+struct ce_sqp *ce_sqp_new(ce_stage stage, ce_stage_work work, int iter_max, double tol, double mu0)
 {
     struct ce_sqp *s = calloc(1, sizeof *s);
     if (!s) return NULL;
     casadi_int arg_n, res_n, iw_n, w_n;
-    ce_stage_work(&arg_n, &res_n, &iw_n, &w_n);
+    work(&arg_n, &res_n, &iw_n, &w_n);
+    s->stage = stage;
     s->iw = malloc(sizeof(casadi_int) * (1 + iw_n));
     s->w = malloc(sizeof(double) * (1 + w_n));
     if (!s->iw || !s->w || !make_qp(&s->qp, iter_max, tol, mu0)) {
@@ -46,7 +52,7 @@ static double model_of(struct ce_sqp *s, struct ce_model *m, const double *x, co
     double cost;
     const double *arg[] = {x, u, p, multipliers};
     double *res[] = {m->b, m->A, m->B, m->Q, m->S, m->R, m->q, m->r, m->g, m->C, m->D, &cost};
-    ce_stage(arg, res, s->iw, s->w, 0);
+    s->stage(arg, res, s->iw, s->w, 0);
     return cost;
 }
 

@@ -94,11 +94,16 @@ _CONVERGED = (20, 20, 1e-3)
 _STEPS = {"rti": (1, 8, 0.0), "sqp": _CONVERGED, "ipopt": _CONVERGED}
 
 
+def _load_stage(problem: MpcProblem) -> ctypes.CDLL:
+    """Return the compiled model of a stage: most of what is compiled, and the same for every horizon."""
+    return load_native("stage", generate([stage_function(problem)]), ("-O2", *STRAIGHT_PASSES))
+
+
 def _load_library(problem: MpcProblem, balls: int) -> ctypes.CDLL:
-    """Return the compiled solver of a problem.
+    """Return the compiled solver of problems of these sizes.
 
     Args:
-        problem: with its stage, limits and residual.
+        problem: of whose sizes.
         balls: number of limits on the norm of a part of the control.
     """
     sizes = {
@@ -109,12 +114,11 @@ def _load_library(problem: MpcProblem, balls: int) -> ctypes.CDLL:
         "CE_NP": problem.parameters.shape[1],
         "CE_BALLS": balls,
     }
-    parts = [generate([stage_function(problem)]), *(f"#define {name} {value}" for name, value in sizes.items())]
+    parts = [f"#define {name} {value}" for name, value in sizes.items()]
     parts += [(Path(__file__).parent / name).read_text() for name in ("lqr.c", "balls.c", "qp.c", "sqp.c")]
-    flags = ("-O2", *STRAIGHT_PASSES, *casadi_libraries("hpipm", "blasfeo"))  # most of it is the linearised stage
-    library = load_native("sqp", "\n".join(parts), flags)
+    library = load_native("sqp", "\n".join(parts), casadi_libraries("hpipm", "blasfeo"))
     number, count = ctypes.c_double, ctypes.c_int
-    library.ce_sqp_new.restype, library.ce_sqp_new.argtypes = _POINTER, [count, number, number]
+    library.ce_sqp_new.restype, library.ce_sqp_new.argtypes = _POINTER, [_POINTER, _POINTER, count, number, number]
     library.ce_sqp_free.restype, library.ce_sqp_free.argtypes = None, [_POINTER]
     library.ce_sqp_solve.restype = count
     library.ce_sqp_solve.argtypes = [_POINTER] * 8 + [count, number, _POINTER]
@@ -139,9 +143,10 @@ class SqpSolver:
         self._iterations, self._cold_iterations, self._tolerance = _STEPS[name]
         limits = ("max_force", "max_moment")[: problem.nu // 3]
         self._limit_values = [problem.parameters[0, problem.columns(name)] for name in limits]
-        self._library = library = _load_library(problem, len(limits))
-        self._solve = library.ce_sqp_solve
-        self._memory = library.ce_sqp_new(_QP_ITERATIONS, _QP_TOLERANCE, _QP_BARRIER)
+        self._library, self._stage = _load_library(problem, len(limits)), _load_stage(problem)
+        self._solve = self._library.ce_sqp_solve
+        entries = [ctypes.cast(f, _POINTER) for f in (self._stage.ce_stage, self._stage.ce_stage_work)]
+        self._memory = self._library.ce_sqp_new(*entries, _QP_ITERATIONS, _QP_TOLERANCE, _QP_BARRIER)
         if not self._memory:
             raise MemoryError("HPIPM's workspace could not be allocated")
         h = problem.horizon

@@ -27,9 +27,9 @@ def numeric(cls):
 
 
 def base():
-    contact = ImmContact(normal=[0.0, 0.1, 1.0], point_std=[0.02, 0.02, 0.01], estimate=["stiffness", "rest", "normal"])
-    sliding = ImmContact(name="contact_2", normal=[1.0, 0.0, 0.0], friction_std=0.2)
-    return ImmSettings(contacts=[sliding, contact], modes=[[], ["contact_1"], ["contact_2"]])
+    estimated, spread = ["stiffness", "rest", "normal"], [0.02, 0.02, 0.01]
+    contact = ImmContact(normal=[0.0, 0.1, 1.0], point_std=spread, friction_std=0.2, estimate=estimated)
+    return ImmSettings(contacts=[contact], modes=[[], ["contact_1"]])
 
 
 def changed(settings, paths):
