@@ -57,8 +57,8 @@ class FreeSpaceHistory:
         self._moved = 0.0  # how long the arm has moved until now [s]
         self._traces: deque[np.ndarray] = deque(maxlen=_KEPT)  # of those states, since free space began
         self._stay = 0  # number of states of the present stay in free space
-        self._touched = 0  # for so long a known contact has followed the free space of these traces
-        self._pushed = 0  # for so long a push has been named since
+        self._since = 0  # for so long something has touched the arm since the last of these states
+        self._pushed = 0  # for so long of that a push was named
         self._grown = False  # the first state is of before a push, and free space has not settled since
 
     def __bool__(self) -> bool:
@@ -110,7 +110,9 @@ class FreeSpaceHistory:
             p: its packed covariance.
             interval: between two kept states [s].
         """
-        if self._pushed:  # free space settles anew
+        if self._pushed >= _NAMED:
+            self._end_stay()
+        elif self._pushed:  # free space settles anew
             self._stay = self._pushed = 0
         traces = self._traces_of(x, p)
         grown = self._before_growth(x, traces, interval)
@@ -128,17 +130,16 @@ class FreeSpaceHistory:
             p: its packed covariance.
             interval: between two kept states [s].
         """
-        if self._touched >= _KEPT or not (self._grown or len(self._traces) >= _BEFORE_TOUCH):
+        if self._since >= _KEPT or not (self._grown or len(self._traces) >= _BEFORE_TOUCH):
             self._end_stay()
             return None
-        self._touched += 1
+        self._since += 1
         return self._before_growth(x, self._traces_of(x, p), interval)
 
     def follow_push(self) -> None:
         """Take an interval of a push: some of them end the stay in free space."""
         self._pushed += 1
-        if self._pushed >= _NAMED:
-            self._end_stay()
+        self._since += 1
 
     def _traces_of(self, x: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Return what a push changes in a state, nothing where no joint is elastic."""
@@ -150,7 +151,7 @@ class FreeSpaceHistory:
         while len(self._traces) > len(self._states):
             self._traces.popleft()
         self._states.append(KeptState((x.copy(), p.copy()), self._moved))
-        self._touched = 0
+        self._since = 0
         self._stay += 1
         self._grown &= self._stay < _SETTLED
         if self._stay > 1 or self._traces:  # free space may begin before a push has faded
@@ -166,10 +167,10 @@ class FreeSpaceHistory:
                 earlier = [self._traces_of(*before.state) for before in states[: since - kept]]
                 if not self._growing.returns(traces, self._traces[since], earlier, stiffness):
                     return states[since - kept].state
-        if self._absorbed is None or not (self._grown or kept >= (_BEFORE_TOUCH if self._touched else _SETTLED)):
+        if self._absorbed is None or not (self._grown or kept >= (_BEFORE_TOUCH if self._since else _SETTLED)):
             return None
         means, moved = np.array([mean for (mean, _), _ in states]), np.array([before.moved for before in states])
-        passed = interval * (np.arange(len(states), 0, -1) + self._touched)
+        passed = interval * (np.arange(len(states), 0, -1) + self._since)
         stay = len(self._states) if self._grown else kept
         since = self._absorbed.since(x, means, passed, self._moved - moved, stay)
         return None if since is None else states[since].state
