@@ -210,6 +210,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("free space: a push named for a moment ends the stay", "if self._pushed >= _NAMED:", "if self._pushed:"),
         ("free space: shows what fades as it begins", "if self._stay > 1 or self._traces:", "if True:"),
         ("free space: the end of a push is a growing one", "if not self._growing.returns(", "if True or ("),
+        ("free space: a push hides it from the next contact", "if self._since >= _KEPT or", "if self._pushed >= 5 or"),
+        ("free space: a push since the start is free space", "if undecided:", "if False:"),
     ],
     ("filters/imm/free_space_history.py", "test/filters/imm/test_absorbed_push.py -k rest"): [
         ("free space: a touch is looked at late", "_BEFORE_TOUCH = 20, 3", "_BEFORE_TOUCH = 20, 20")

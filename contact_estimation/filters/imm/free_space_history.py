@@ -102,14 +102,19 @@ class FreeSpaceHistory:
         """Return the state of ``count`` intervals ago, or the earliest."""
         return self._states[-min(count, len(self._states))].state
 
-    def follow_free(self, x: np.ndarray, p: np.ndarray, interval: float) -> FreeState | None:
+    def follow_free(self, x: np.ndarray, p: np.ndarray, interval: float, undecided: bool = False) -> FreeState | None:
         """Take a state of free space: keep it, or return the one from which on a push has grown.
 
         Args:
             x: mean (N,).
             p: its packed covariance.
             interval: between two kept states [s].
+            undecided: something may have pushed since the start: from such a state no push grows.
         """
+        if undecided:
+            self.append(x, p)
+            self._end_stay()
+            return None
         if self._pushed >= _NAMED:
             self._end_stay()
         elif self._pushed:  # free space settles anew

@@ -245,7 +245,7 @@ class ContactImm:
         changed = deciding and self._decision.add(step.probabilities, duration, moves)
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
-            step.restarts.follow_free_space(self.settings.hypothesis_interval)
+            step.restarts.follow_free_space(self.settings.hypothesis_interval, undecided)
             changed |= self.chain.give_birth(step.probabilities)
         if changed:
             self._duration = _STALE

@@ -49,18 +49,19 @@ class Restarts:
         self._x, self._p, self._probabilities = starts.filters.x, starts.filters.p, starts.filters.probabilities
         self._free, self._felt = np.flatnonzero(starts.chain.free), np.flatnonzero(starts.chain.felt)
 
-    def follow_free_space(self, interval: float) -> None:
+    def follow_free_space(self, interval: float, undecided: bool) -> None:
         """Keep the state of the most probable free filter, if the arm is free; look for a push that grew slowly.
 
         In free space, or beside a known contact, friction may still absorb such a push.
 
         Args:
             interval: since the last call [s].
+            undecided: something may have pushed since the start.
         """
         shares, probable = self._probabilities[self._free], int(self._probabilities.argmax())
         if shares.sum() > 0.5:
             best = int(self._free[shares.argmax()])
-            grown = self._history.follow_free(self._x[best], self._p[best], interval)
+            grown = self._history.follow_free(self._x[best], self._p[best], interval, undecided)
             if grown is not None:
                 self._start_grown_push(best, *grown)
                 self._history.append(self._x[best], self._p[best])

@@ -121,7 +121,7 @@ def test_free_space_that_begins_before_a_push_has_faded_shows_no_growing_one(sta
 
 
 @pytest.mark.parametrize(
-    ("seed", "begins", "ends"), [(1093, 7.6, 11.0), (1395, 15.3, 15.9), (4027, 10.7, 12.5), (5087, 7.6, 7.8)]
+    ("seed", "begins", "ends"), [(1093, 7.6, 11.0), (1395, 15.3, 15.9), (4027, 10.7, 12.5), (5087, 7.6, 7.8), (5072, 6.7, 10.2)]
 )
 def test_free_space_after_a_push_stays_free(seed, begins, ends):
     made, seen, _ = draw("ur16e", seed)
@@ -156,6 +156,28 @@ def test_a_push_that_is_named_for_a_moment_as_it_grows_still_shows(state, past, 
     before = [past.follow_free(absorbed, covariance, interval=0.1) for _ in range(5)][-1]
     assert (before is not None) == shows
     assert not shows or (before[0] == state.mean).all()
+
+
+@pytest.mark.parametrize(("pushed", "shows"), [(10, True), (60, False)])
+def test_a_contact_that_follows_a_push_is_compared_with_free_space_before_it(state, past, pushed, shows):
+    for _ in range(pushed):
+        past.follow_push()
+    covariance = pack_array(np.diag(state.variance))
+    absorbed = changed(state, -4.0, -8.0, 2.0)
+    before = [past.follow_touch(absorbed, covariance, interval=0.1) for _ in range(5)][-1]
+    assert (before is not None) == shows
+    assert not shows or (before[0] == state.mean).all()
+
+
+@pytest.mark.parametrize("undecided", [False, True])
+def test_no_push_grows_from_free_space_that_may_have_been_one_since_the_start(state, undecided):
+    """The end of that push, which nobody noticed, would be one of the other sign."""
+    made, covariance = FreeSpaceHistory(state, signals()), pack_array(np.diag(state.variance))
+    hidden = changed(state, -4.0, -8.0, 2.0)
+    for _ in range(8):
+        assert made.follow_free(hidden, covariance, interval=0.1, undecided=undecided) is None
+    grown = [made.follow_free(state.mean, covariance, interval=0.1) for _ in range(8)]
+    assert any(before is not None for before in grown) != undecided
 
 
 def test_a_state_that_did_not_know_coulomb_friction_is_not_kept(state):
