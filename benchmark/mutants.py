@@ -300,7 +300,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("gap: friction stays as certain", " + np.diag(self.noise)", "")
     ],
     ("filters/imm/observer.py", "test/filters/imm/test_kept_friction.py"): [
-        ("gap: friction is forgotten", "            self.filters.keep(kept)\n", "            pass\n")
+        ("gap: friction is forgotten", "            self.filters.keep(kept)\n", "            pass\n"),
+        ("gap: what pushed before is forgotten", "seen=False, last=k)", "seen=False)"),
     ],
     ("fit/tuning_doubts.py", "test/fit/test_tuning.py"): [
         ("tune: noise that is worse is written", "if loss[h] <= _LOSS:", "if True:"),

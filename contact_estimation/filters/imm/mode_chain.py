@@ -90,17 +90,22 @@ class ModeChain:
         self._first = np.searchsorted(self.owner, np.arange(count))
         self._newborn = self._first.copy()
 
-    def reset(self, closed: float) -> np.ndarray:
+    def reset(self, closed: float, last: int | None = None) -> np.ndarray:
         """Return the probabilities (M,) of the filters before the first sample; the newborns are the first ones again.
 
         Args:
             closed: probability that anything is touched.
+            last: the most probable filter of before, None where there was none. What it had touched, an unknown contact
+                or known ones, is what may be touched now.
         """
         self._newborn = self._first.copy()
         free = self.free
         if free.all() or not free.any():
             return np.full(len(free), 1.0 / len(free))
-        shared = np.where(free, (1 - closed) / free.sum(), closed / (~free).sum())
+        touching = ~free
+        if last is not None and not free[last]:
+            touching = touching & (self.touched == self.touched[last])
+        shared = np.where(free, (1 - closed) / free.sum(), closed * touching / touching.sum())
         return np.asarray(np.maximum(shared, self._floor))
 
     def transition(self, dt: float, deciding: bool = False, push: PushCourse = _ANY_COURSE) -> np.ndarray:

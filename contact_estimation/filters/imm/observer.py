@@ -135,6 +135,8 @@ class ContactImm:
     def resume(self, t: float, q: np.ndarray, dq: np.ndarray, unseen: float) -> None:
         """Start behind a time without samples: as :meth:`reset`, but friction is known from before.
 
+        What pushed before is what may push now, an unknown contact or a known one.
+
         Where there is no such time, because doubts about the samples proved wrong, they still show a payload. What
         raised the doubts may have become friction, which starts anew.
 
@@ -152,11 +154,11 @@ class ContactImm:
         kept = predict_friction(self.layout, step.x[k], step.p[k], unseen, np.exp(-slid))
         finite = np.isfinite(kept.covariance).all() and np.isfinite(kept.mean).all()
         past = step.history.past()
-        self._start(t, q, kept if finite else None, seen=False)
+        self._start(t, q, kept if finite else None, seen=False, last=k)
         if finite:
             step.history.recall(past)
 
-    def _start(self, t: float, q: np.ndarray, kept: KeptFriction | None, seen: bool) -> None:
+    def _start(self, t: float, q: np.ndarray, kept: KeptFriction | None, seen: bool, last: int | None = None) -> None:
         joints = self.layout.elastic_joints
         self._mismatch.reset(anew=self._first or t < self._t, seen=seen)
         self._load[:] = self._mismatch.payload.torque(q)
@@ -165,7 +167,7 @@ class ContactImm:
         self._q_now[:] = q
         # The elastic offset starts where the deflection under gravity and payload alone puts it.
         deflection = (self.arm.gravity(q) - self._load)[joints] / self._signals["joint_stiffness"] + q[joints]
-        self.filters.reset(q, deflection, self.chain.reset(self.settings.closed_at_start))
+        self.filters.reset(q, deflection, self.chain.reset(self.settings.closed_at_start, last))
         if kept is not None:
             self.filters.keep(kept)
         self._named.reset(self._mode_probabilities())

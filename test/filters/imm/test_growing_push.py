@@ -121,7 +121,8 @@ def test_free_space_that_begins_before_a_push_has_faded_shows_no_growing_one(sta
 
 
 @pytest.mark.parametrize(
-    ("seed", "begins", "ends"), [(1093, 7.6, 11.0), (1395, 15.3, 15.9), (4027, 10.7, 12.5), (5087, 7.6, 7.8), (5072, 6.7, 10.2)]
+    ("seed", "begins", "ends"),
+    [(1093, 7.6, 11.0), (1395, 15.3, 15.9), (4027, 10.7, 12.5), (5087, 7.6, 7.8), (5072, 6.7, 10.2)],
 )
 def test_free_space_after_a_push_stays_free(seed, begins, ends):
     made, seen, _ = draw("ur16e", seed)

@@ -1,5 +1,6 @@
 """Behind a gap: friction is known from before, so that a push which began in it is felt, and none is made up."""
 
+import itertools
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from contact_estimation.filters.registry import open_stream
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
 import gaps
+from random_worlds import draw
+from rigid_body_recording import RATE
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +81,17 @@ def test_a_press_through_a_gap_does_not_blind_a_healthy_arm():
     """The torque of the press was called neither a free arm's nor a force's, for the rest of the press."""
     error, _, _, valid, _ = gaps.run("ur16e", "contact_imm", gaps.ROWS["presses through 0.5 s"], 52)
     assert valid > 95.0 and error < 8.0
+
+
+def test_a_push_through_a_gap_does_not_become_a_floor():
+    """The configured floor took it from the first sample, with friction: 85 N wrong for the rest of the push."""
+    made, seen, _ = draw("ur16e", 5038)
+    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
+    samples = itertools.islice(zip(made.samples(), seen), round(11.5 * RATE))
+    found = [(k, stream.push(*sample)) for k, (sample, there) in enumerate(samples) if there]
+    behind = [(e, made.force[k]) for k, e in found if k >= 8 * RATE]  # the gap ends at 7.9 s
+    assert {e.mode for e, _ in behind} == {"unknown"}
+    assert np.mean([np.linalg.norm(e.force_tcp - force) for e, force in behind]) < 0.3 * 54.0
 
 
 def test_a_state_that_is_not_finite_is_forgotten():
