@@ -6,7 +6,7 @@ their prior mean, over the time that nobody saw (:class:`~contact_estimation.fil
 
 The presliding states are lost. A joint that rests has some friction between -c and c: what is not known of its
 presliding state is an error of the disturbance. Contacts, pushes and offsets of the deflections start anew; but what
-pushed before, an unknown contact or a known one, is what may push behind it.
+pushed before, an unknown contact or a known one, is what probably pushes behind it.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class ContactImm:
     def resume(self, t: float, q: np.ndarray, dq: np.ndarray, unseen: float) -> None:
         """Start behind a time without samples: as :meth:`reset`, but friction is known from before.
 
-        What pushed before is what may push now, an unknown contact or a known one.
+        What pushed before is probably what pushes now, an unknown contact or a known one.
 
         Where there is no such time, because doubts about the samples proved wrong, they still show a payload. What
         raised the doubts may have become friction, which starts anew.
