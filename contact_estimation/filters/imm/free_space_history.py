@@ -142,7 +142,7 @@ class FreeSpaceHistory:
         return self._before_growth(x, self._traces_of(x, p), interval)
 
     def follow_push(self) -> None:
-        """Take an interval of a push: some of them end the stay in free space."""
+        """Take an interval of a push: after some of them free space begins anew."""
         self._pushed += 1
         self._since += 1
 

@@ -5,8 +5,8 @@ A push that begins in a gap is found only if the friction is known: with its pri
 their prior mean, over the time that nobody saw (:class:`~contact_estimation.filters.imm.state.Drift`).
 
 The presliding states are lost. A joint that rests has some friction between -c and c: what is not known of its
-presliding state is an error of the disturbance. Contacts, pushes and offsets of the deflections start anew; but what
-pushed before, an unknown contact or a known one, is what probably pushes behind it.
+presliding state is an error of the disturbance. Contacts, pushes and offsets of the deflections start anew; but an
+unknown contact of before has hardly become a known one.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from contact_estimation.filters.kalman import packed_outer, packed_size
 
 #: Course of a push that neither ends nor reverses.
 _ANY_COURSE = PushCourse()
-#: What touches the arm behind a gap is so much likelier what touched it before than another contact.
-_ANOTHER = 0.01
+#: Share of the probability that known contacts would have behind a gap, where an unknown one acted before it.
+_KNOWN = 0.01
 #: exp(-600) is 1e-261, far below the least mode probability; no likelihood becomes zero.
 _LEAST_LOG_LIKELIHOOD = -600.0
 #: 1 / 18! is below the rounding error of a double.
@@ -97,16 +97,16 @@ class ModeChain:
 
         Args:
             closed: probability that anything is touched.
-            last: the most probable filter of before, None where there was none. What it touched, an unknown contact or
-                known ones, is probably what is touched now.
+            last: the most probable filter of before, None where there was none. An unknown contact has hardly become a
+                known one.
         """
         self._newborn = self._first.copy()
         free = self.free
         if free.all() or not free.any():
             return np.full(len(free), 1.0 / len(free))
         share = np.where(free, 0.0, 1.0)
-        if last is not None and not free[last]:
-            share[self.touched != self.touched[last]] *= _ANOTHER
+        if last is not None and self.felt[last]:
+            share[self.touched] *= _KNOWN
         shared = np.where(free, (1 - closed) / free.sum(), closed * share / share.sum())
         return np.asarray(np.maximum(shared, self._floor))
 

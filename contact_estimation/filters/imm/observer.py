@@ -135,7 +135,7 @@ class ContactImm:
     def resume(self, t: float, q: np.ndarray, dq: np.ndarray, unseen: float) -> None:
         """Start behind a time without samples: as :meth:`reset`, but friction is known from before.
 
-        What pushed before is probably what pushes now, an unknown contact or a known one.
+        An unknown contact of before has hardly become a known one.
 
         Where there is no such time, because doubts about the samples proved wrong, they still show a payload. What
         raised the doubts may have become friction, which starts anew.
@@ -154,9 +154,11 @@ class ContactImm:
         kept = predict_friction(self.layout, step.x[k], step.p[k], unseen, np.exp(-slid))
         finite = np.isfinite(kept.covariance).all() and np.isfinite(kept.mean).all()
         past = step.history.past()
-        self._start(t, q, kept if finite else None, seen=False, last=k)
-        if finite:
-            step.history.recall(past)
+        if not finite:
+            self._start(t, q, None, seen=False)
+            return
+        self._start(t, q, kept, seen=False, last=k)
+        step.history.recall(past)
 
     def _start(self, t: float, q: np.ndarray, kept: KeptFriction | None, seen: bool, last: int | None = None) -> None:
         joints = self.layout.elastic_joints
