@@ -147,25 +147,19 @@ def past(state):
     return made
 
 
-@pytest.mark.parametrize(("named", "shows"), [(1, True), (4, True), (5, False)])
-def test_a_push_that_is_named_for_a_moment_as_it_grows_still_shows(state, past, named, shows):
-    """A longer one ends the stay in free space, and what friction changes to is another one's."""
+@pytest.mark.parametrize(
+    ("named", "follows", "shows"),
+    [(1, "follow_free", True), (4, "follow_free", True), (5, "follow_free", False)]
+    + [(10, "follow_touch", True), (60, "follow_touch", False)],
+)
+def test_what_follows_a_push_is_compared_with_the_free_space_before_it(state, past, named, follows, shows):
+    """In free space only if it was named for a moment as it grew; a longer one ends the stay in free space, and what
+    friction changes to is another one's. A known contact may take any push over."""
     for _ in range(named):
         past.follow_push()
     covariance = pack_array(np.diag(state.variance))
     absorbed = changed(state, -4.0, -8.0, 2.0)
-    before = [past.follow_free(absorbed, covariance, interval=0.1) for _ in range(5)][-1]
-    assert (before is not None) == shows
-    assert not shows or (before[0] == state.mean).all()
-
-
-@pytest.mark.parametrize(("pushed", "shows"), [(10, True), (60, False)])
-def test_a_contact_that_follows_a_push_is_compared_with_free_space_before_it(state, past, pushed, shows):
-    for _ in range(pushed):
-        past.follow_push()
-    covariance = pack_array(np.diag(state.variance))
-    absorbed = changed(state, -4.0, -8.0, 2.0)
-    before = [past.follow_touch(absorbed, covariance, interval=0.1) for _ in range(5)][-1]
+    before = [getattr(past, follows)(absorbed, covariance, interval=0.1) for _ in range(5)][-1]
     assert (before is not None) == shows
     assert not shows or (before[0] == state.mean).all()
 
