@@ -127,7 +127,7 @@ def draw(rows: list[Row], observers: list[str], path: Path) -> None:
             axis.plot(np.median(cost), np.median(error), "o", color=colour, markersize=11, label=observer)
         axis.set(xlabel="cost per sample [steps of the EKF]", yscale="log", title=words)
     axes[0, 0].set_ylabel("RMS force error [N]")
-    axes[0, 1].legend()
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(observers))
     path.parent.mkdir(parents=True, exist_ok=True)
     fig.savefig(path)
 
