@@ -26,6 +26,7 @@ import argparse
 import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -130,10 +131,11 @@ def touched(arm: RigidBodyArm, kind: str, rng: np.random.Generator) -> tuple[np.
     return (*ROWS[row].make(arm, rng), SPRINGS)
 
 
-def replay(robot: str, drawn: Drawn) -> list[Estimate]:
-    """Return the default observer's estimates of the samples that arrive."""
+def replay(robot: str, drawn: Drawn, seconds: float | None = None) -> list[Estimate]:
+    """Return the default observer's estimates of the samples that arrive, in the first ``seconds`` or all of them."""
     stream = open_stream(robot, "contact_imm", SENSORS[robot])
-    return [stream.push(*sample) for sample, there in zip(drawn.recording.samples(), drawn.seen) if there]
+    samples = islice(zip(drawn.recording.samples(), drawn.seen), None if seconds is None else round(seconds * RATE))
+    return [stream.push(*sample) for sample, there in samples if there]
 
 
 def score(task: tuple[str, int]) -> Score:

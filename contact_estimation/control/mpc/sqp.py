@@ -106,7 +106,7 @@ def _load_library(problem: MpcProblem, balls: int) -> ctypes.CDLL:
     """Return the compiled solver of problems of these sizes.
 
     Args:
-        problem: of whose sizes.
+        problem: has the sizes.
         balls: number of limits on the norm of a part of the control.
     """
     sizes = {

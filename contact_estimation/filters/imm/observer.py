@@ -135,7 +135,7 @@ class ContactImm:
     def resume(self, t: float, q: np.ndarray, dq: np.ndarray, unseen: float) -> None:
         """Start behind a time without samples: as :meth:`reset`, but friction is known from before.
 
-        An unknown contact of before has hardly become a known one.
+        An unknown contact of before has hardly become a known one in that time.
 
         Where there is no such time, because doubts about the samples proved wrong, they still show a payload. What
         raised the doubts may have become friction, which starts anew.
@@ -153,10 +153,10 @@ class ContactImm:
         slid = np.abs(dq) * self.settings.moving_before_start / self._signals["presliding_length"]
         kept = predict_friction(self.layout, step.x[k], step.p[k], unseen, np.exp(-slid))
         finite = np.isfinite(kept.covariance).all() and np.isfinite(kept.mean).all()
-        past = step.history.past()
         if not finite:
             self._start(t, q, None, seen=False)
             return
+        past = step.history.past()
         self._start(t, q, kept, seen=False, last=k)
         step.history.recall(past)
 

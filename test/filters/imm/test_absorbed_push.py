@@ -1,11 +1,11 @@
 """A push that friction absorbs as it grows: friction does not change so along a force."""
 
-import itertools
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from drawn_worlds import estimates_of
 
 from contact_estimation.filters.imm.absorbed_push import AbsorbedPush
 from contact_estimation.filters.imm.contact_settings import ImmContact
@@ -17,7 +17,6 @@ from contact_estimation.robot.actuators import actuators_of
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
 from contact_worlds import make_case
-from random_worlds import draw
 from rigid_body_recording import RATE
 
 #: [N] a force that the large joints feel.
@@ -128,10 +127,7 @@ def test_a_slow_push_at_a_moving_arm_is_told_and_leaves_nothing(seed):
 )
 def test_a_push_that_friction_took_at_rest_is_told(seed, begins, ends):
     """Free space had taken one of 10 Nm that grew within a second, the configured floor a third of a press of 62 N."""
-    made, seen, _ = draw("ur16e", seed)
-    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
-    samples = itertools.islice(zip(made.samples(), seen), round(ends * RATE))
-    found = [(k, stream.push(*sample)) for k, (sample, there) in enumerate(samples) if there]
+    made, found = estimates_of(seed, ends)
     held = [(made.torque[k], e) for k, e in found if k >= begins * RATE]
     assert all(e.mode == "unknown" for _, e in held)
     assert all(np.linalg.norm(e.tau_ext - torque) < 0.25 * np.linalg.norm(torque) for torque, e in held)

@@ -1,11 +1,11 @@
 """A push that grows slowly: what free space has absorbed is told once torque and deflection agree on it."""
 
-import itertools
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from drawn_worlds import estimates_of
 
 from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.free_space_history import FreeSpaceHistory
@@ -19,7 +19,6 @@ from contact_estimation.robot.actuators import actuators_of
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
 from contact_worlds import GROWTH, make_case
-from random_worlds import draw
 from rigid_body_recording import RATE
 
 
@@ -125,10 +124,7 @@ def test_free_space_that_begins_before_a_push_has_faded_shows_no_growing_one(sta
     [(1093, 7.6, 11.0), (1395, 15.3, 15.9), (4027, 10.7, 12.5), (5087, 7.6, 7.8), (5072, 6.7, 10.2)],
 )
 def test_free_space_after_a_push_stays_free(seed, begins, ends):
-    made, seen, _ = draw("ur16e", seed)
-    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
-    samples = itertools.islice(zip(made.samples(), seen), round(ends * RATE))
-    found = [(k, stream.push(*sample)) for k, (sample, there) in enumerate(samples) if there]
+    made, found = estimates_of(seed, ends)
     assert not made.touched[round(begins * RATE) : round(ends * RATE)].any()
     assert all(e.mode == "free" for k, e in found if k >= begins * RATE)
 

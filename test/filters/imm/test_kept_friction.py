@@ -1,11 +1,11 @@
 """Behind a gap: friction is known from before, so that a push which began in it is felt, and none is made up."""
 
-import itertools
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from drawn_worlds import estimates_of
 
 from contact_estimation.filters.imm.kept_friction import predict_friction
 from contact_estimation.filters.kalman import pack_array
@@ -13,7 +13,6 @@ from contact_estimation.filters.registry import open_stream
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
 import gaps
-from random_worlds import draw
 from rigid_body_recording import RATE
 
 
@@ -85,10 +84,7 @@ def test_a_press_through_a_gap_does_not_blind_a_healthy_arm():
 
 def test_a_push_through_a_gap_does_not_become_a_floor():
     """The configured floor took it from the first sample, with friction: 85 N wrong for the rest of the push."""
-    made, seen, _ = draw("ur16e", 5038)
-    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
-    samples = itertools.islice(zip(made.samples(), seen), round(11.5 * RATE))
-    found = [(k, stream.push(*sample)) for k, (sample, there) in enumerate(samples) if there]
+    made, found = estimates_of(5038, 11.5)
     behind = [(e, made.force[k]) for k, e in found if k >= 8 * RATE]  # the gap ends at 7.9 s
     assert {e.mode for e, _ in behind} == {"unknown"}
     assert np.mean([np.linalg.norm(e.force_tcp - force) for e, force in behind]) < 0.3 * 54.0

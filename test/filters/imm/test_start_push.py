@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from drawn_worlds import estimates_of
 
 from contact_estimation.filters.registry import open_stream
 
@@ -111,10 +112,7 @@ def test_a_load_that_a_hand_lifts_is_no_push_without_a_word(seed, lifted):
 
 def test_a_push_that_friction_may_have_taken_leaves_its_doubt_behind():
     """It begins in a gap, and friction takes most of it; what seems to push once it has ended is friction's error."""
-    made, seen, _ = draw("ur16e", 1340)
-    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
-    samples = itertools.islice(zip(made.samples(), seen), 11 * RATE)
-    found = [(k, stream.push(*sample)) for k, (sample, there) in enumerate(samples) if there]
+    made, found = estimates_of(1340, 11.0)
     after = [e for k, e in found if k >= 9 * RATE]
     assert not made.touched[9 * RATE : 11 * RATE].any()
     assert all(e.mode == "free" or "likelier than free space before" in e.mismatch for e in after)
@@ -122,11 +120,9 @@ def test_a_push_that_friction_may_have_taken_leaves_its_doubt_behind():
 
 def test_a_push_that_a_hand_turns_has_not_ended():
     """A hand guides the arm through a gap; after it the push turns round. Friction must not take what has turned."""
-    made, seen, _ = draw("ur16e", 1703)
-    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
-    samples = itertools.islice(zip(made.samples(), seen), 12 * RATE)
-    found = [stream.push(*sample) for sample, there in samples if there]
-    force = made.force[: 12 * RATE][seen[: 12 * RATE]]
+    made, of_samples = estimates_of(1703, 12.0)
+    seen, found = zip(*of_samples)
+    force = made.force[list(seen)]
     then, turned = len(found) - 6 * RATE, slice(len(found) - 3 * RATE, None)
     assert force[then] @ force[-1] < -0.5 * np.linalg.norm(force[then]) * np.linalg.norm(force[-1])
     missed = np.linalg.norm([e.force_tcp for e in found] - force, axis=1)[turned]
@@ -154,10 +150,8 @@ def test_a_moment_of_free_space_ends_no_doubt_about_what_may_have_acted():
 
 def test_a_push_that_fades_while_friction_explains_it_is_no_growing_one():
     """One at a link since the first sample: free space follows it down, and so do torque and deflection."""
-    made, seen, _ = draw("ur16e", 1059)
-    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
-    samples = itertools.islice(zip(made.samples(), seen), 5 * RATE)
-    found = [stream.push(*sample) for sample, there in samples if there]
+    made, of_samples = estimates_of(1059, 5.0)
+    found = [estimate for _, estimate in of_samples]
     assert np.abs(made.torque[RATE]).max() > 15.0  # it pushes after a second
     assert not made.touched[round(2.4 * RATE) : 5 * RATE].any()
     assert max(np.linalg.norm(e.force_tcp) for e in found[round(2.4 * RATE) :]) < 3.0
