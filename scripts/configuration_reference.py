@@ -7,6 +7,7 @@ python scripts/configuration_reference.py
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import sys
 import typing
@@ -66,6 +67,18 @@ def page() -> str:
     return "\n".join([HEAD, *(section(name, cls) for name, cls in settings_classes().items()), NODES, *nodes])
 
 
+@functools.lru_cache
+def repeated() -> frozenset[str]:
+    """Names that several settings classes have."""
+    names = [cls.__name__ for cls in settings_classes().values()]
+    return frozenset(name for name in names if names.count(name) > 1)
+
+
+def title(cls: type) -> str:
+    """Name of a class, with its package where another class has the same name."""
+    return f"{cls.__name__} ({cls.__module__.split('.')[1]})" if cls.__name__ in repeated() else cls.__name__
+
+
 def section(name: str, cls: type, inherited: bool = True) -> str:
     """Write a class: what it is and its keys, those it inherits with them or as a link to where they are."""
     hints = typing.get_type_hints(cls)
@@ -82,7 +95,7 @@ def section(name: str, cls: type, inherited: bool = True) -> str:
         for field in fields
     ]
     head = ["| key | unit | default | effect |", "|---|---|---|---|"]
-    return "\n".join([f"## {cls.__name__}", "", says, "", *head, *rows, ""])
+    return "\n".join([f"## {title(cls)}", "", says, "", *head, *rows, ""])
 
 
 def first_sentence(cls) -> str:
@@ -99,7 +112,7 @@ def default_of(field) -> str:
     else:
         return "*required*"
     if dataclasses.is_dataclass(value):
-        return f"see {type(value).__name__}"
+        return f"see {title(type(value))}"
     if value == "":
         return "-"
     words = {None: "none", True: "true", False: "false"}
@@ -112,7 +125,7 @@ def effect_of(field, hint) -> str:
     for option in (hint, *typing.get_args(hint)):
         if dataclasses.is_dataclass(option):
             listed = ", a list of them" if typing.get_origin(hint) in (list, tuple) else ""
-            text += f" (keys: {option.__name__}{listed})"
+            text += f" (keys: {title(option)}{listed})"
     if field.metadata["choices"]:
         text += f" (one of: {', '.join(filter(None, field.metadata['choices']))})"
     if check := field.metadata["check"]:
