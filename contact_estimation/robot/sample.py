@@ -12,7 +12,7 @@ class Sample:
     """One sample, real or simulated.
 
     Attributes:
-        stamp_ns: when it was taken [ns].
+        stamp_ns: when it was taken [ns]: by the wall clock of this computer where a driver is live, else by any clock.
         q: (n,) joint positions [rad].
         dq: (n,) joint velocities [rad/s].
         tau: (n,) joint torques [Nm], as the sensor set describes them.

@@ -2,10 +2,13 @@
 
 import dataclasses
 import sys
+import time
+import types
 
 import numpy as np
 import pytest
 
+from contact_estimation.drivers import franka
 from contact_estimation.drivers.backend import Backend, EquilibriumPose
 from contact_estimation.drivers.registry import driver_names, make_backend
 from contact_estimation.exceptions import ConfigError, DriverError
@@ -63,6 +66,60 @@ def test_franka_without_its_package_says_what_to_do(monkeypatch):
     monkeypatch.setitem(sys.modules, "pylibfranka", None)  # whether it is installed or not
     with pytest.raises(DriverError, match="pip install pylibfranka"):
         make_backend("franka", load_arm("fr3"), host="127.0.0.1").connect()
+
+
+class FakeFranka:
+    """``pylibfranka.Robot``: its time [s] counts from its start; once unplugged no object of it answers any more."""
+
+    time, unplugged, made = 1234.5, False, 0
+
+    def __init__(self, host: str) -> None:
+        type(self).made += 1
+        self._dead = False
+
+    def read_once(self) -> types.SimpleNamespace:
+        self._dead = self._dead or self.unplugged
+        if self._dead:
+            raise RuntimeError("UDP receive: Timeout")
+        type(self).time += 0.001
+        taken = types.SimpleNamespace(to_sec=lambda at=self.time: at)
+        return types.SimpleNamespace(q=[0.1] * 7, dq=[0.0] * 7, tau_J=[1.0] * 7, time=taken)
+
+
+@pytest.fixture
+def fake_franka(monkeypatch):
+    class Robot(FakeFranka):
+        pass
+
+    monkeypatch.setitem(sys.modules, "pylibfranka", types.SimpleNamespace(Robot=Robot))
+    monkeypatch.setattr(franka, "_PAUSE", 0.01)
+    return Robot
+
+
+def test_franka_stamps_are_of_this_computers_clock(fake_franka):
+    backend = make_backend("franka", load_arm("fr3"))
+    backend.connect()
+    stamps = [backend.read().stamp_ns for _ in range(3)]
+    assert stamps[-1] == pytest.approx(time.time_ns(), abs=5e8)
+    assert np.diff(stamps) == pytest.approx([1e6, 1e6], abs=1e5)
+
+
+def test_franka_connects_again_after_a_lost_connection(fake_franka):
+    backend = make_backend("franka", load_arm("fr3"))
+    backend.connect()
+    assert backend.read() is not None and backend.problem == ""
+    fake_franka.unplugged = True
+    for _ in range(2):
+        with pytest.raises(DriverError, match="UDP receive"):
+            backend.read()
+        assert "broke" in backend.problem
+    fake_franka.unplugged, fake_franka.time = False, 3.0  # it was started again
+    assert backend.read().stamp_ns == pytest.approx(time.time_ns(), abs=5e8)
+    assert fake_franka.made == 3 and backend.problem == ""
+    backend.close()
+    assert backend.problem == "not connected"
+    with pytest.raises(DriverError, match="not connected"):
+        backend.read()
 
 
 def test_wrong_arm_is_refused():
