@@ -51,10 +51,8 @@ class JointTorqueBackend:
     ) -> None:
         self.joint_names, self.commandable = tuple(arm.joint_names), send is not None
         self._arm, self._settings, self._send = arm, settings, send
-        self._samples: queue.Queue[Sample | None] = queue.Queue(maxsize=1000)
-        self._columns: tuple[tuple[str, ...], list[int]] | None = None
         self._connected = False
-        self._last: int | None = None
+        self._begin()
         self.counters: Counter[str] = Counter()
         self.problem = "not connected"
 
@@ -63,8 +61,14 @@ class JointTorqueBackend:
         self._send, self.commandable = send, True
 
     def connect(self) -> None:
-        """Begin to take samples."""
+        """Begin to take samples; those of an earlier connection are forgotten."""
+        self._begin()
         self._connected, self.problem = True, "no sample yet"
+
+    def _begin(self) -> None:
+        self._samples: queue.Queue[Sample | None] = queue.Queue(maxsize=1000)
+        self._columns: tuple[tuple[str, ...], list[int]] | None = None
+        self._last: int | None = None
 
     def feed(
         self,

@@ -176,13 +176,16 @@ class Driver(ManagedNode):
             try:
                 sample = self.backend.read()
                 if sample is None:
+                    if not self._stop.is_set():
+                        self._broken = "the samples of the arm have ended; configure again"
                     return
                 self._deliver(sample, sample.stamp_ns)
             except ContactEstimationError as error:
                 self.get_logger().warning(str(error), throttle_duration_sec=2.0)
                 self._stop.wait(0.1)
             except Exception as error:  # a defect ends the connection, not the process
-                self._broken = f"reading the arm failed: {type(error).__name__}: {error}; configure again"
+                if not self._stop.is_set():
+                    self._broken = f"reading the arm failed: {type(error).__name__}: {error}; configure again"
                 return
 
     def _on_states(self, message: JointState) -> None:

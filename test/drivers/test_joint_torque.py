@@ -87,3 +87,14 @@ def test_a_repeated_stamp_is_no_second_sample(arm):
     for stamp in (1, 1, 2):
         backend.feed(stamp, arm.joint_names, Q, np.zeros(7), arm.gravity(Q))
     assert [backend.read().stamp_ns for _ in range(2)] == [1, 2]
+
+
+def test_a_new_connection_begins_without_the_samples_and_the_end_of_the_last_one(arm):
+    backend = make(arm)
+    backend.feed(1, arm.joint_names, Q, np.zeros(7), arm.gravity(Q))
+    backend.close()
+    backend.connect()
+    with pytest.raises(DriverError, match="no sample yet"):
+        backend.read()
+    backend.feed(1, arm.joint_names, Q, np.zeros(7), arm.gravity(Q))
+    assert backend.read().stamp_ns == 1

@@ -1,4 +1,4 @@
-"""A driver with a defect, for tests of the node around it."""
+"""Drivers with a defect, for tests of the node around them."""
 
 from __future__ import annotations
 
@@ -44,3 +44,10 @@ class BreaksSoon:
 
     def close(self) -> None:
         self._left = 0
+
+
+class EndsSoon(BreaksSoon):
+    """A still FR3 whose samples end after a second, though nobody closed it."""
+
+    def read(self) -> Sample | None:
+        return super().read() if self._left > 0 else None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
+import pytest
+import rclpy
 from contact_estimation.msg import ContactEstimate
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, WrenchStamped
@@ -16,8 +19,10 @@ from std_msgs.msg import Header
 
 from contact_estimation.drivers.backend import EquilibriumPose
 from contact_estimation.drivers.registry import make_backend
+from contact_estimation.nodes.driver import Driver
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, mpc_outputs, qos
+from contact_estimation.ros.processes import free_domain
 
 CONFIGURE, ACTIVATE = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE
 CLEANUP, DEACTIVATE = Transition.TRANSITION_CLEANUP, Transition.TRANSITION_DEACTIVATE
@@ -337,3 +342,42 @@ def test_a_thread_that_dies_is_told_and_the_node_can_be_configured_again(graph, 
             assert told()[-1].level == DiagnosticStatus.ERROR
             assert graph.spin(lambda: graph.state("driver") == State.PRIMARY_STATE_UNCONFIGURED), driver.text()
         assert not graph.change("driver", ACTIVATE) and driver.running
+
+
+@pytest.fixture
+def make_driver():
+    """Make the node in this process."""
+    rclpy.init(domain_id=free_domain())
+    made = []
+
+    def make(driver: str, **parameters: object) -> Driver:
+        made.append(Driver(defaults={"driver": driver, "robot": "fr3", **parameters}))
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.close()
+        node.destroy_node()
+    rclpy.shutdown()
+
+
+def until(condition) -> None:
+    """Wait for what another thread does."""
+    end = time.monotonic() + 60.0
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def state_of(node: Driver) -> str:
+    return node._state_machine.current_state[1]
+
+
+def test_samples_that_end_by_themselves_are_a_fault_that_is_told(make_driver):
+    node = make_driver("broken_driver:EndsSoon")
+    node.trigger_configure()
+    until(lambda: not node._thread.is_alive())
+    level, told = node._problem()
+    assert level == DiagnosticStatus.ERROR and "samples of the arm have ended" in told
+    node._watch()
+    assert state_of(node) == "unconfigured"
