@@ -7,6 +7,7 @@ only while it is active. The safety filter limits them. Its deadman stops them w
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
 from typing import Any
@@ -224,9 +225,12 @@ class Driver(ManagedNode):
         estimators = self._estimates.second_estimator()
         if self._broken:
             return DiagnosticStatus.ERROR, self._broken
-        if problem := getattr(self.backend, "problem", ""):
-            silent = self._thread is not None and self.gate.silence > self._limits.stop_after
-            return DiagnosticStatus.ERROR if silent else DiagnosticStatus.WARN, str(problem)
+        problem, silence = str(getattr(self.backend, "problem", "")), self.gate.silence
+        if self._thread is not None and silence > self._limits.stop_after:
+            since = f"for {silence:.1f} s" if silence < math.inf else "yet"
+            return DiagnosticStatus.ERROR, problem or f"the arm has sent no sample {since}"
+        if problem:
+            return DiagnosticStatus.WARN, problem
         if planners:
             return DiagnosticStatus.ERROR, (
                 f"{planners} commands of a second planner on {self._poses.topic_name} refused: the arm follows one "

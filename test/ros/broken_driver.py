@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contact_estimation.drivers.backend import EquilibriumPose, Sample
+from contact_estimation.exceptions import DriverError
 from contact_estimation.robot import Arm
 
 REST = np.array([0.0, -0.8, 0.0, -2.4, 0.0, 1.6, 0.8])
@@ -44,6 +45,14 @@ class BreaksSoon:
 
     def close(self) -> None:
         self._left = 0
+
+
+class FallsSilent(BreaksSoon):
+    """A still FR3 that sends no sample and names no problem."""
+
+    def read(self) -> Sample:
+        time.sleep(0.01)
+        raise DriverError("no sample")
 
 
 class EndsSoon(BreaksSoon):

@@ -17,7 +17,7 @@ from lifecycle_msgs.msg import State, Transition
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
-from contact_estimation.drivers.backend import EquilibriumPose
+from contact_estimation.drivers.backend import EquilibriumPose, Sample
 from contact_estimation.drivers.registry import make_backend
 from contact_estimation.nodes.driver import Driver
 from contact_estimation.robot import load_arm
@@ -381,3 +381,16 @@ def test_samples_that_end_by_themselves_are_a_fault_that_is_told(make_driver):
     assert level == DiagnosticStatus.ERROR and "samples of the arm have ended" in told
     node._watch()
     assert state_of(node) == "unconfigured"
+
+
+def test_a_live_arm_without_samples_is_an_error_whatever_its_driver_says(make_driver):
+    node = make_driver("broken_driver:FallsSilent")
+    assert node._problem()[0] == DiagnosticStatus.OK, "it is not configured"
+    node.trigger_configure()
+    assert node._problem() == (DiagnosticStatus.ERROR, "the arm has sent no sample yet")
+    now = 10.0
+    node.gate._clock = lambda: now
+    node.gate.sample(Sample(1, np.zeros(7), np.zeros(7), np.zeros(7)), 1)
+    assert node._problem()[0] == DiagnosticStatus.OK
+    now = 3610.0
+    assert node._problem() == (DiagnosticStatus.ERROR, "the arm has sent no sample for 3600.0 s")
