@@ -182,7 +182,7 @@ MUTATIONS = [
     Mutation(
         "joint torque: a repeated stamp is used",
         "drivers/joint_torque.py",
-        "if self._last is not None and stamp_ns == self._last:",
+        "if last is not None and stamp_ns == last:",
         "if False:",
         "test/drivers/test_joint_torque.py",
     ),

@@ -9,6 +9,7 @@ observer reports an effort that contradicts the stated meaning (``filters/plausi
 from __future__ import annotations
 
 import queue
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from contact_estimation.drivers.backend import EquilibriumPose, Sample
-from contact_estimation.exceptions import DriverError
+from contact_estimation.exceptions import DriverError, StaleSampleError
 from contact_estimation.robot import Arm
-from contact_estimation.settings import key, positive
+from contact_estimation.settings import key, non_negative, positive
 
 MEANINGS = ("total", "gravity_compensated", "external")
 
@@ -29,6 +30,12 @@ class JointTorqueSettings:
 
     torque_meaning: str = key(doc="what effort is: total, gravity_compensated or external", choices=MEANINGS)
     timeout: float = key(1.0, doc="how long a read waits for a sample", unit="s", check=positive)
+    max_sample_age: float = key(
+        0.2,
+        doc="samples older than this, or as far in the future, are refused; 0: none are",
+        unit="s",
+        check=non_negative,
+    )
 
 
 class JointTorqueBackend:
@@ -36,8 +43,9 @@ class JointTorqueBackend:
 
     Args:
         arm: the robot.
-        settings: meaning and timeout.
+        settings: meaning, timeout and age.
         send: called with every commanded equilibrium; None refuses commands.
+        now: clock [s] that only advances.
 
     Attributes:
         problem: why samples are refused, "" when all is well.
@@ -47,10 +55,14 @@ class JointTorqueBackend:
     live = True
 
     def __init__(
-        self, arm: Arm, settings: JointTorqueSettings, send: Callable[[EquilibriumPose], None] | None = None
+        self,
+        arm: Arm,
+        settings: JointTorqueSettings,
+        send: Callable[[EquilibriumPose], None] | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.joint_names, self.commandable = tuple(arm.joint_names), send is not None
-        self._arm, self._settings, self._send = arm, settings, send
+        self._arm, self._settings, self._send, self._now = arm, settings, send, now
         self._connected = False
         self._begin()
         self.counters: Counter[str] = Counter()
@@ -66,9 +78,11 @@ class JointTorqueBackend:
         self._connected, self.problem = True, "no sample yet"
 
     def _begin(self) -> None:
-        self._samples: queue.Queue[Sample | None] = queue.Queue(maxsize=1000)
+        #: When each sample was taken [s], and the sample; None ends the reader.
+        self._samples: queue.Queue[tuple[float, Sample | None]] = queue.Queue(maxsize=1000)
         self._columns: tuple[tuple[str, ...], list[int]] | None = None
         self._last: int | None = None
+        self._late = ""  # why the last message is none of the present
 
     def feed(
         self,
@@ -77,6 +91,7 @@ class JointTorqueBackend:
         position: Sequence[float],
         velocity: Sequence[float],
         effort: Sequence[float],
+        age: float = 0.0,
     ) -> None:
         """Take the content of a joint state message; a bad one is counted and described in ``problem``.
 
@@ -86,19 +101,33 @@ class JointTorqueBackend:
             position: [rad], one per name.
             velocity: [rad/s], one per name.
             effort: [Nm], one per name.
+            age: now, by the clock of the stamps [s].
         """
         if not self._connected:
             return
-        problem = self._feed(stamp_ns, tuple(names), position, velocity, effort)
+        self._late = self._lateness(age)
+        taken = self._now() - max(age, 0.0)
+        problem = self._late or self._feed(stamp_ns, taken, tuple(names), position, velocity, effort)
         if problem:
             self.counters["refused"] += 1
             self.problem = problem
         else:
             self.problem = ""
 
+    def _lateness(self, age: float) -> str:
+        """Say why a sample of this age [s] is none of the present, or return an empty string."""
+        limit = self._settings.max_sample_age
+        if not limit or abs(age) <= limit:
+            return ""
+        return (
+            f"a joint state is {abs(age):.2f} s {'old' if age > 0 else 'in the future'}, allowed is max_sample_age "
+            f"{limit:g} s: the network, the arm's driver or this node is too slow, or the computers' clocks differ"
+        )
+
     def _feed(
         self,
         stamp_ns: int,
+        taken: float,
         names: tuple[str, ...],
         position: Sequence[float],
         velocity: Sequence[float],
@@ -119,14 +148,16 @@ class JointTorqueBackend:
         q, dq, raw = (np.array(values, float)[columns] for values in (position, velocity, effort))
         if not (np.isfinite(q).all() and np.isfinite(dq).all() and np.isfinite(raw).all()):
             return "joint states are not finite"
-        if self._last is not None and stamp_ns == self._last:
+        last, self._last = self._last, stamp_ns
+        if last is not None and stamp_ns == last:
             return "the stamp repeats the one before"
-        self._last = stamp_ns
+        if last is not None and stamp_ns < last:
+            return f"the stamp is {1e-9 * (last - stamp_ns):.3f} s before the one before"
         sample = Sample(stamp_ns, q, dq, total_torque(self._arm, self._settings.torque_meaning, q, raw))
         if self._samples.full():
             self._samples.get_nowait()
             self.counters["dropped"] += 1
-        self._samples.put_nowait(sample)
+        self._samples.put_nowait((taken, sample))
         self.counters["samples"] += 1
         return ""
 
@@ -138,12 +169,17 @@ class JointTorqueBackend:
         """
         if not self._connected:
             raise DriverError("the joint_torque driver is not connected; call connect() first")
-        try:
-            return self._samples.get(timeout=self._settings.timeout)
-        except queue.Empty:
-            raise DriverError(
-                f"no joint state within {self._settings.timeout:g} s: {self.problem or 'the topic fell silent'}"
-            ) from None
+        s = self._settings
+        while True:
+            try:
+                taken, sample = self._samples.get(timeout=s.timeout)
+            except queue.Empty:
+                raise DriverError(
+                    f"no joint state within {s.timeout:g} s: {self.problem or 'the topic fell silent'}"
+                ) from None
+            if sample is None or not 0 < s.max_sample_age < self._now() - taken:
+                return sample
+            self.counters["dropped: waited too long"] += 1
 
     def equilibrium(self) -> EquilibriumPose | None:
         """Unknown here."""
@@ -157,9 +193,12 @@ class JointTorqueBackend:
 
         Raises:
             DriverError: there is none, or the samples are refused, so that the arm's state is unknown.
+            StaleSampleError: the last sample is too old.
         """
         if self._send is None:
             raise DriverError("this joint_torque driver has no way to command the arm; set control: true")
+        if self._connected and self._late:
+            raise StaleSampleError(f"nothing is commanded: {self._late}")
         if not self._connected or self.problem:
             raise DriverError(f"nothing is commanded: {self.problem or 'not connected'}")
         self._send(pose)
@@ -180,7 +219,7 @@ class JointTorqueBackend:
             self._connected = False
             if self._samples.full():
                 self._samples.get_nowait()
-            self._samples.put_nowait(None)
+            self._samples.put_nowait((0.0, None))
         self.problem = "not connected"
 
 

@@ -191,7 +191,8 @@ class Driver(ManagedNode):
 
     def _on_states(self, message: JointState) -> None:
         stamp_ns = convert.stamp_ns(message.header.stamp)
-        self.backend.feed(stamp_ns, message.name, message.position, message.velocity, message.effort)
+        age = 1e-9 * (self.get_clock().now().nanoseconds - stamp_ns)
+        self.backend.feed(stamp_ns, message.name, message.position, message.velocity, message.effort, age)
 
     def _on_estimate(self, raw: bytes) -> None:
         judgement, observer = self._rule.judge_serialized(raw, self.gate.now_ns)

@@ -5,7 +5,7 @@ import pytest
 
 from contact_estimation.drivers.backend import EquilibriumPose
 from contact_estimation.drivers.joint_torque import JointTorqueBackend, JointTorqueSettings, total_torque
-from contact_estimation.exceptions import ConfigError, DriverError
+from contact_estimation.exceptions import ConfigError, DriverError, StaleSampleError
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import from_mapping
 
@@ -98,3 +98,37 @@ def test_a_new_connection_begins_without_the_samples_and_the_end_of_the_last_one
         backend.read()
     backend.feed(1, arm.joint_names, Q, np.zeros(7), arm.gravity(Q))
     assert backend.read().stamp_ns == 1
+
+
+def test_a_late_sample_and_one_of_the_future_are_refused_and_nothing_is_commanded(arm):
+    sent = []
+    backend = make(arm, send=sent.append)
+    feed = arm.joint_names, Q, np.zeros(7), arm.gravity(Q)
+    for stamp, age in ((1, 0.4), (2, -0.4)):
+        backend.feed(stamp, *feed, age)
+        assert "0.40 s" in backend.problem and "max_sample_age 0.2 s" in backend.problem
+        with pytest.raises(StaleSampleError, match="max_sample_age"):
+            backend.command(EquilibriumPose(np.zeros(3), np.eye(3)))
+    assert backend.counters["refused"] == 2 and not sent
+    backend.feed(3, *feed, 0.1)
+    assert backend.read().stamp_ns == 3 and not backend.problem
+
+
+def test_a_sample_that_waited_for_its_reader_is_dropped_and_counted(arm):
+    backend = make(arm)
+    now = 10.0
+    backend._now = lambda: now
+    feed = arm.joint_names, Q, np.zeros(7), arm.gravity(Q)
+    backend.feed(1, *feed, 0.15)
+    now += 0.1
+    backend.feed(2, *feed, 0.15)
+    assert backend.read().stamp_ns == 2 and backend.counters["dropped: waited too long"] == 1
+
+
+def test_a_stamp_that_runs_back_is_refused_and_one_behind_it_is_taken(arm):
+    """A sample that was overtaken; where a clock was set back, the next sample goes on from there."""
+    backend = make(arm)
+    for stamp in (100, 300, 200, 201):
+        backend.feed(stamp, arm.joint_names, Q, np.zeros(7), arm.gravity(Q))
+        assert ("before the one before" in backend.problem) == (stamp == 200)
+    assert [backend.read().stamp_ns for _ in range(3)] == [100, 300, 201]

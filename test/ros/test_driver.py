@@ -164,6 +164,7 @@ def impedance_parameters(folder: Path) -> dict[str, object]:
         "safety": patient_limits(folder),
         "control": True,
         "impedance_stiffness": STIFFNESS,
+        "options": "{max_sample_age: 2.0}",
     }
 
 
@@ -394,3 +395,12 @@ def test_a_live_arm_without_samples_is_an_error_whatever_its_driver_says(make_dr
     assert node._problem()[0] == DiagnosticStatus.OK
     now = 3610.0
     assert node._problem() == (DiagnosticStatus.ERROR, "the arm has sent no sample for 3600.0 s")
+
+
+def test_late_joint_states_of_an_arm_do_not_look_fresh(make_driver):
+    node = make_driver("joint_torque")
+    node.trigger_configure()
+    for late, words in ((400_000_000, "max_sample_age"), (0, "")):
+        head = convert.header(node.get_clock().now().nanoseconds - late, "")
+        node._on_states(convert.joint_state(head, node.arm.joint_names, np.zeros(7), np.zeros(7), np.zeros(7)))
+        assert words in node.backend.problem if words else not node.backend.problem
