@@ -1,9 +1,9 @@
 """What the middleware tells of a message beside its content: its number at its publisher, and how long it has waited.
 
 The message information of this rclpy (7.1) has no identity of the publisher: two time stamps and the number. Every
-publisher numbers its own messages: where two of them publish, some number is not above the one before. Two with nearly
-equal numbers are told, but may both be heard where one overtakes the other's numbers. ``test/ros/test_arrival.py``
-fails where another version tells the publisher.
+publisher numbers its own messages: where two of them publish, some number is not above the one before, or further above
+it than one publisher can have come meanwhile. Two with nearly equal numbers are told, but may both be heard where one
+overtakes the other's numbers. ``test/ros/test_arrival.py`` fails where another version tells the publisher.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
+
+#: No publisher sends faster [Hz], nor more ahead of its time where messages were delayed.
+_MOST_RATE, _MOST_AHEAD = 2000.0, 10
 
 
 class Arrival(NamedTuple):
@@ -81,7 +84,9 @@ class OnePublisher:
             number: of the message, as :class:`Arrival` has it.
             t: when it came [s], on any clock that only advances.
         """
-        if number and number <= self._number and t - self._heard <= self._silence:
+        passed = t - self._heard
+        most = self._number + _MOST_AHEAD + _MOST_RATE * max(passed, 0.0)
+        if number and passed <= self._silence and not self._number < number <= most:
             self._others += 1
             return False
         self._number, self._heard = number, t

@@ -69,6 +69,21 @@ def test_one_of_two_publishers_is_followed_until_it_is_silent():
     assert rule.follows(6, 0.35) and not rule.others()
 
 
+def test_a_second_publisher_with_higher_numbers_waits_until_the_first_is_silent():
+    rule = OnePublisher(0.3)
+    for k in range(20):
+        order = [rule.follows(number + k, 0.01 * k) for number in (50, 10_000)]
+        assert order == [True, False]
+    assert rule.others() == 20
+    assert rule.follows(10_020, 0.5) and not rule.others()
+
+
+def test_a_publisher_whose_messages_were_lost_meanwhile_is_still_followed():
+    """At 1 kHz, the highest rate of samples: of a stall of a quarter second the last message is left."""
+    rule = OnePublisher(0.5)
+    assert all(rule.follows(number, t) for number, t in ((1, 0.0), (2, 0.001), (252, 0.251), (255, 0.251)))
+
+
 def test_two_that_began_together_do_not_alternate_unnoticed():
     rule = OnePublisher(0.3)
     for k in range(1, 20):
