@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import yaml
 
+from contact_estimation.control.impedance import ImpedanceSettings
 from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.description import urdf_path
@@ -273,13 +274,26 @@ def test_the_mpc_commands_the_driver_with_the_stiffness_it_plans_with(robot):
     started = nodes(robot=robot, mpc="true")
     assert ("mpc/equilibrium_pose", "equilibrium_pose") in started["mpc"].remappings
     task = yaml.safe_load(Path(started["mpc"].parameters["task"]).read_text())
-    assert started["driver"].parameters["impedance_stiffness"] == task["impedance"]["stiffness"]
+    assert_stiffness(started["driver"], task)
+
+
+def assert_stiffness(driver, task) -> None:
+    """The driver's node gets both parts of the stiffness that a task has, or has by default."""
+    expected = from_mapping(ImpedanceSettings, task["impedance"], "task")
+    assert driver.parameters["impedance_stiffness"] == expected.stiffness
+    assert driver.parameters["impedance_rotational_stiffness"] == expected.rotational_stiffness
+
+
+def test_a_task_without_a_stiffness_has_that_of_the_impedance(tmp_path):
+    path = tmp_path / "mpc_mine.yaml"
+    path.write_text("impedance: {max_force: 20.0}\n")
+    assert_stiffness(nodes(robot="fr3", mpc="true", task=str(path))["driver"], {"impedance": {}})
 
 
 def test_a_task_in_steps_has_the_stiffness_of_the_task_it_shares():
     started = nodes(robot="fr3", mpc="true", task="sequence_block_fr3")
     shared = yaml.safe_load(bringup.find_config("tasks", "mpc_edge_fr3").read_text())
-    assert started["driver"].parameters["impedance_stiffness"] == shared["impedance"]["stiffness"]
+    assert_stiffness(started["driver"], shared)
 
 
 @pytest.mark.parametrize("driver, watched", [("simulated", "driver"), ("rtde", "driver"), ("none", None)])

@@ -29,6 +29,8 @@ DEFAULT_ROBOT = "ur16e"
 _LAUNCH_OPTIONS = ("launch-prefix", "launch-prefix-filter")
 #: Stiffness [N/m] an equilibrium is followed with where no MPC task says another.
 _STIFFNESS = [1000.0, 1000.0, 1000.0]
+#: The one of an MPC task that names none, which is of ``control.impedance``: [N/m], [Nm/rad].
+_TASK_STIFFNESS = {"stiffness": [700.0, 700.0, 700.0], "rotational_stiffness": [40.0, 40.0, 40.0]}
 
 
 class Argument(NamedTuple):
@@ -336,7 +338,7 @@ def _driver(a: Mapping[str, str], robot: LaunchedRobot, common: dict[str, Any], 
         more = {"observer": a["observer"], "sensors": _sensors(a, robot)}
         return _own("combined", {**common, **more, **takes, "driver": a["driver"]}, finite=True)
     if a["driver"] != "replay":
-        takes |= {"safety": a["limits"], "impedance_stiffness": _stiffness(a, robot)}
+        takes |= {"safety": a["limits"], **_stiffness(a, robot)}
     pose_out = takes.pop("pose_out", "")
     remap = (("~/equilibrium_pose", pose_out),) if pose_out else ()
     return _own("driver", {**common, **takes, "driver": a["driver"], "configure_at_start": True}, remap, finite)
@@ -368,14 +370,15 @@ def _task(a: Mapping[str, str], robot: LaunchedRobot) -> Path:
     return find_config("tasks", choice, robot.folder)
 
 
-def _stiffness(a: Mapping[str, str], robot: LaunchedRobot) -> list[float]:
-    """Choose the stiffness [N/m] that follows the equilibrium: with an MPC the one the MPC plans with."""
+def _stiffness(a: Mapping[str, str], robot: LaunchedRobot) -> dict[str, list[float]]:
+    """Choose the stiffness that follows the equilibrium, as parameters: with an MPC the one the MPC plans with."""
     if a["mpc"] != "true":
-        return _STIFFNESS
+        return {"impedance_stiffness": _STIFFNESS}
     task = load_yaml(_task(a, robot))
     if "steps" in task:  # they share the limits of another task
         task = load_yaml(find_config("tasks", task["task"], robot.folder))
-    return [float(value) for value in task["impedance"]["stiffness"]]
+    given = {**_TASK_STIFFNESS, **(task.get("impedance") or {})}
+    return {f"impedance_{kind}": [float(value) for value in given[kind]] for kind in _TASK_STIFFNESS}
 
 
 def _recorder(a: Mapping[str, str], robot: LaunchedRobot, namespace: str, estimators: Sequence[str]) -> PlannedNode:
