@@ -166,9 +166,7 @@ class RtdeBackend:
         self._link, self._now = link, now
         self._queue: deque[Sample] = deque()
         self._clock = ClockOffset()
-        self._last_stamp: float | None = None
-        self._last_q, self._last_host = np.zeros(arm.n), 0
-        self._state: _State | None = None
+        self._begin()
         self._stiffness = np.array(settings.impedance_stiffness)
         self._closing = False
 
@@ -179,6 +177,7 @@ class RtdeBackend:
             DriverError: none came in ``connect_timeout``; says what the client said.
         """
         s = self.settings
+        self._begin()
         if self._link is None:
             self._link = RtdeLink(s.host, s.rate, s.control, s.stall_timeout, s.command_timeout, s.realtime_priority)
         self._closing, end = False, self._now() + s.connect_timeout
@@ -195,6 +194,14 @@ class RtdeBackend:
                 "robot is on, and that RTDE (port 30004) is not blocked or taken by another client"
             )
 
+    def _begin(self) -> None:
+        """Forget what an earlier connection has told."""
+        self._queue.clear()
+        self._clock.restart()
+        self._last_stamp: float | None = None
+        self._last_q, self._last_host = np.zeros(self._arm.n), 0
+        self._state: _State | None = None
+
     def read(self) -> Sample | None:
         """Return the next good sample; waits through stalls and restarts (see ``problem``), None after :meth:`close`.
 
@@ -203,12 +210,13 @@ class RtdeBackend:
         """
         if self._link is None and not self._closing:
             raise DriverError("the RTDE driver is not connected; call connect() first")
-        while not self._queue:
-            link = self._link
-            if self._closing or link is None:
-                return None
-            self._pump(0.1)
-        return self._queue.popleft()
+        while True:
+            try:
+                return self._queue.popleft()
+            except IndexError:  # it is empty
+                if self._closing or self._link is None:
+                    return None
+                self._pump(0.1)
 
     def equilibrium(self) -> EquilibriumPose | None:
         """Equilibrium at which the admittance is at rest under the present force: x - f / K."""
@@ -291,6 +299,7 @@ class RtdeBackend:
         link, self._link = self._link, None
         if link is not None:
             link.close()
+        self._begin()
         self.problem = "not connected"
 
     def _pump(self, timeout: float) -> None:

@@ -198,6 +198,41 @@ def test_nobody_there_is_told(arm):
     assert words in refusal(arm, lambda text: words in text)
 
 
+class FakeLink:
+    """A client process that hands over the given batches of records, and then is silent."""
+
+    status, restarts = "nobody there", 0
+
+    def __init__(self, *batches: list[tuple]) -> None:
+        self._batches = list(batches)
+
+    def poll(self, timeout: float) -> list[tuple]:
+        return self._batches.pop(0) if self._batches else []
+
+    def send(self, kind: int, twist) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass
+
+
+def record(stamp: float) -> tuple:
+    """What the client process sends of an arm that is ready to move."""
+    return (stamp, time.monotonic_ns(), time.time_ns(), *np.zeros(42), wire.RUNNING, wire.NORMAL, 1, wire.PLAYING)
+
+
+def test_a_new_connection_does_not_live_on_samples_of_the_last_one(arm, monkeypatch):
+    settings = RtdeSettings(connect_timeout=0.05, command_timeout=60.0, max_backlog=0.0)
+    driver = RtdeBackend(arm, settings, FakeLink([record(0.002 * k) for k in range(3)]))
+    driver.connect()
+    assert driver.read() is not None and not driver.state_problem()
+    driver.close()
+    assert driver.state_problem() and driver.read() is None
+    monkeypatch.setattr("contact_estimation.drivers.rtde.RtdeLink", lambda *settings: FakeLink())
+    with pytest.raises(DriverError, match="no sample from the controller"):
+        driver.connect()
+
+
 def test_current_needs_constants():
     with pytest.raises(ConfigError, match=r"6 joints"):
         RtdeBackend(load_arm("fr3"), RtdeSettings())
