@@ -127,6 +127,7 @@ class Driver(ManagedNode):
         self._rule.choose("")
         if self.gate.state is not SafetyState.STOP:
             self.gate.release("deactivated")
+        if self.gate.state is not SafetyState.STOP:
             self.gate.deactivate()
         return super().on_deactivate(state)
 
@@ -139,6 +140,11 @@ class Driver(ManagedNode):
         """Disconnect."""
         self.close()
         return super().on_shutdown(state)
+
+    def on_error(self, state: State) -> TransitionCallbackReturn:
+        """Stop and disconnect after a defect in a transition."""
+        self.close()
+        return super().on_error(state)
 
     def _watch(self) -> None:
         """Stop commands without current estimates, and end a broken connection.
@@ -272,12 +278,14 @@ class Driver(ManagedNode):
         self.gate.release("the driver ends")
         self.gate.deactivate()
         self._stop.set()
-        if self._pacer is not None:
-            self._pacer.stop()
-        self.backend.close()
-        if self._thread is not None:
-            self._thread.join(timeout=3.0)
-        self._pacer = self._thread = None
+        try:
+            if self._pacer is not None:
+                self._pacer.stop()
+            self.backend.close()
+        finally:
+            if self._thread is not None:
+                self._thread.join(timeout=3.0)
+            self._pacer = self._thread = None
 
 
 def main(args: list[str] | None = None) -> int:

@@ -162,6 +162,8 @@ class CommandGate:
             self._fail(SafetyState.HOLD, str(error))
         except DriverError as error:
             self.stop(str(error))
+        except Exception as error:  # a defect of the driver
+            self.stop(f"commanding the arm failed: {type(error).__name__}: {error}")
 
     def _of_another_time(self, stamp_ns: int, arrival: Arrival) -> str:
         """Return why a command is not of the present, or an empty string."""
@@ -206,15 +208,23 @@ class CommandGate:
             return
         self._commanded = None
         present = self._command_where_it_is(self._sample)
+        if present is None:
+            return
         self._filter.move_to(self._clock(), present.position, present.rotation)
         self.state, self.reason = SafetyState.HOLD, reason
 
-    def _command_where_it_is(self, sample: Sample) -> EquilibriumPose:
-        """Command the equilibrium at the arm, and return it."""
-        present = self._backend.equilibrium() or EquilibriumPose(*self._arm.tcp_pose(sample.q))
-        hold: Callable[[EquilibriumPose], None] = getattr(self._backend, "hold", self._backend.command)
-        with contextlib.suppress(DriverError):  # a backend without commands holds the arm by itself
-            hold(present)
+    def _command_where_it_is(self, sample: Sample) -> EquilibriumPose | None:
+        """Command the equilibrium at the arm, and return it; None where the driver has a defect, which stops."""
+        try:
+            present = self._backend.equilibrium() or EquilibriumPose(*self._arm.tcp_pose(sample.q))
+            hold: Callable[[EquilibriumPose], None] = getattr(self._backend, "hold", self._backend.command)
+            with contextlib.suppress(DriverError):  # a backend without commands holds the arm by itself
+                hold(present)
+        except Exception as error:
+            self._filter.deactivate()
+            self.counters["holds failed"] += 1
+            self.state, self.reason = SafetyState.STOP, f"holding the arm failed: {type(error).__name__}: {error}"
+            return None
         return present
 
     def stop(self, reason: str) -> None:
@@ -224,8 +234,8 @@ class CommandGate:
     def _stop(self, reason: str, sample: Sample | None) -> None:
         """Stop, with the equilibrium at the arm if ``sample`` tells where it is: the last one may lie ahead of it."""
         self._filter.deactivate()
-        if sample is not None:
-            self._command_where_it_is(sample)
+        if sample is not None and self._command_where_it_is(sample) is None:
+            reason = f"{reason}; {self.reason}"
         self._fail(SafetyState.STOP, reason)
 
     def _missing(self, consequence: str) -> str:

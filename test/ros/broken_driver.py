@@ -60,3 +60,15 @@ class EndsSoon(BreaksSoon):
 
     def read(self) -> Sample | None:
         return super().read() if self._left > 0 else None
+
+
+class CannotClose(BreaksSoon):
+    """A still FR3 that cannot be closed the first time."""
+
+    closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+        if self.closed == 1:
+            raise ValueError("a defect")
+        super().close()

@@ -260,6 +260,29 @@ def test_a_command_that_waited_counts_from_when_it_came():
     assert press.pushed == pytest.approx(0.0)
 
 
+@pytest.mark.parametrize("ends", ["release", "stop", "command"])
+def test_a_driver_with_a_defect_stops_the_commands(ends):
+    press = Press()
+
+    def fail(pose) -> None:
+        raise ValueError("a defect")
+
+    press.backend.command = fail
+    if ends == "release":
+        press.gate.release("deactivated")
+    elif ends == "stop":
+        press.gate.stop("a test says so")
+    else:
+        press.tick()
+        press.want()
+    assert press.gate.state is SafetyState.STOP and press.gate.counters["holds failed"] == 1
+    assert "holding the arm failed: ValueError: a defect" in press.gate.reason
+    passed = press.gate.counters["commands passed"]
+    press.tick()
+    press.want()
+    assert press.gate.counters["commands passed"] == passed, "nothing passes any more"
+
+
 @pytest.mark.parametrize("first", ["command", "deadman", "planner", "thread"])
 def test_refused_samples_leave_the_equilibrium_at_the_arm(first):
     """The arm's own driver repeats a stamp: nothing is commanded any more, and the last push must not stay."""

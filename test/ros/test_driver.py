@@ -17,6 +17,7 @@ from lifecycle_msgs.msg import State, Transition
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
+from contact_estimation.control.safety import SafetyState
 from contact_estimation.drivers.backend import EquilibriumPose, Sample
 from contact_estimation.drivers.registry import make_backend
 from contact_estimation.nodes.driver import Driver
@@ -404,3 +405,12 @@ def test_late_joint_states_of_an_arm_do_not_look_fresh(make_driver):
         head = convert.header(node.get_clock().now().nanoseconds - late, "")
         node._on_states(convert.joint_state(head, node.arm.joint_names, np.zeros(7), np.zeros(7), np.zeros(7)))
         assert words in node.backend.problem if words else not node.backend.problem
+
+
+def test_a_defect_in_a_transition_leaves_the_driver_stopped_and_disconnected(make_driver):
+    node = make_driver("broken_driver:CannotClose")
+    node.trigger_configure()
+    reader = node._thread
+    node.trigger_cleanup()
+    assert state_of(node) == "unconfigured" and node.backend.closed == 2
+    assert not reader.is_alive() and node.gate.state is SafetyState.INACTIVE
