@@ -26,6 +26,8 @@ _FROZEN = (
     "start it or its driver again"
 )
 
+_NOT_FINITE = "cannot be used: its force or the sensorless one is not finite"
+
 
 class WristReading(NamedTuple):
     """What one reading of the sensor says.
@@ -97,6 +99,8 @@ class WristForce:
             estimate: valid one of an observer.
         """
         sensed, felt = wrench[:3], estimate.force_tcp
+        if not (np.isfinite(sensed).all() and np.isfinite(felt).all()):  # no number comes back from NaN in the filters
+            return WristReading(sensed - self._filter.offset, math.sqrt(self._filter.walked), _NOT_FINITE)
         if self._frozen.repeats(read_at, wrench, estimate.q, felt):
             self._zeroed.reset()  # a sensor that comes back jumps
             force, note, problem = sensed - self._filter.offset, "", _FROZEN

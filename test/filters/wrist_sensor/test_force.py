@@ -125,3 +125,17 @@ def test_without_a_fault_its_driver_subtracts_the_offset_of_free_space(estimate)
     press(estimate, lambda _: 0.0, wrist=wrist)
     assert wrist.learnt
     np.testing.assert_allclose(wrist.offset, OFFSET, atol=0.5)
+
+
+@pytest.mark.parametrize("bad", ["estimate", "reading"])
+def test_one_force_that_is_not_finite_is_told_and_changes_nothing(estimate, bad):
+    wrist, nothing = WristForce(), np.full(3, np.nan)
+    press(estimate, lambda t: 0.0, seconds=2.5, wrist=wrist)
+    learnt = wrist.offset.copy()
+    felt, sensed = (nothing, OFFSET) if bad == "estimate" else (np.zeros(3), nothing)
+    seen = dataclasses.replace(estimate, t=2.5, force_tcp=felt, modes={"free": 1.0})
+    assert "not finite" in wrist.update(2.5, 2.5, np.append(sensed, np.zeros(3)), seen).problem
+    assert np.array_equal(wrist.offset, learnt) and wrist.learnt
+    good = dataclasses.replace(seen, t=2.6, force_tcp=np.zeros(3))
+    assert np.isfinite(wrist.update(2.6, 2.6, np.append(OFFSET, np.zeros(3)), good).force).all()
+    assert np.allclose(wrist.offset, OFFSET, atol=0.6)
