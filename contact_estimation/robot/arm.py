@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 from pathlib import Path
@@ -42,6 +43,8 @@ class RigidBodyTerms(NamedTuple):
 
 class Arm:
     """A robot arm with n joints.
+
+    Its numeric methods write into buffers of the object: only one thread at a time may call them.
 
     Attributes:
         settings: the robot's settings.
@@ -170,6 +173,13 @@ class Arm:
     @functools.cached_property
     def _numeric(self) -> CompiledFunction:
         return compile_built(_build_numeric, self)
+
+    def for_another_thread(self) -> Arm:
+        """Return the same arm with buffers of its own, for numeric methods that run beside those of this one."""
+        other, numeric = copy.copy(self), self._numeric
+        other.__dict__["_numeric"] = CompiledFunction(numeric.function, numeric.backend, numeric.path)
+        other.__dict__.pop("_links", None)
+        return other
 
     def _evaluate(self, q: np.ndarray, dq: np.ndarray | None = None) -> dict[str, np.ndarray]:
         function = self._numeric

@@ -47,7 +47,8 @@ class CommandGate:
         stiffness: tuple[np.ndarray, np.ndarray],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._arm, self._backend, self._clock = arm, backend, clock
+        self._arm = arm.for_another_thread()  # than the one that reads the samples
+        self._backend, self._clock = backend, clock
         self._filter = SafetyFilter(settings, *stiffness)
         self._sample: Sample | None = None
         self._sampled, self._stamp_ns = 0.0, 0

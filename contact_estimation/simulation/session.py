@@ -129,10 +129,11 @@ class Simulation:
 
     def pressing(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Tell TCP position (3,) [m] and rotation that are held now, and the force (3,) [N] the arm presses with."""
+        arm = self.arm.for_another_thread()  # than the one that simulates
         if isinstance(self.controller, CartesianImpedance):
-            x, _ = self.arm.tcp_pose(self._controlled_position())
+            x, _ = arm.tcp_pose(self._controlled_position())
             return x, self.equilibrium[1].copy(), self.controller.spring_force(x, self.equilibrium[0])
-        x, rotation = self.arm.tcp_pose(self.controller.q_ref)
+        x, rotation = arm.tcp_pose(self.controller.q_ref)
         return x, rotation, -self.plant.rotation @ self.plant.wrench_tcp[:3]
 
     def step(self) -> Sample:

@@ -106,3 +106,15 @@ def test_behind_the_gears_rotors_and_their_friction_are_out_of_sight():
     np.testing.assert_allclose(arm.mass(q) - link.mass(q), np.diag(arm.motor.armature), atol=1e-12)
     np.testing.assert_allclose(link.gravity(q), arm.gravity(q), atol=1e-12)
     assert not link.motor.viscous.any() and link.name == arm.name and arm.motor.viscous.any()
+
+
+def test_the_arm_of_another_thread_has_buffers_of_its_own(arm, posture):
+    """As if the other thread came in between input and evaluation."""
+    other, numeric = arm.for_another_thread(), arm._numeric
+    expected, run = arm.tcp_pose(posture)[0], numeric._run
+    numeric._run = lambda: (other.tcp_pose(0.5 * posture), run())
+    try:
+        assert np.array_equal(arm.tcp_pose(posture)[0], expected)
+    finally:
+        numeric._run = run
+    assert np.array_equal(other.tcp_pose(posture)[0], expected)

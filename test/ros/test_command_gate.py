@@ -53,6 +53,17 @@ def test_activation_needs_sample_and_estimate():
     assert bench.gate.state is SafetyState.ACTIVE
 
 
+def test_the_gate_writes_into_no_buffer_of_the_thread_that_reads():
+    bench = Bench()
+    q = bench.tick().q
+    buffer = bench.arm._numeric.inputs["q"]
+    buffer[:] = 9.0
+    bench.gate.activate()
+    bench.gate.set_target(bench.gate._arm.tcp_pose(q)[0], UPRIGHT)
+    bench.gate.release("a test says so")
+    assert bench.gate.counters["commands passed"] == 1 and (buffer == 9.0).all()
+
+
 def test_inactive_lets_nothing_pass_and_activation_does_not_jump():
     bench = Bench()
     before = bench.tick()
