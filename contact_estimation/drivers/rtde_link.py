@@ -59,6 +59,8 @@ class RtdeLink:
         }
         self._lock = threading.Lock()  # commands come from another thread than the one that polls and restarts
         self._process: subprocess.Popen[bytes] | None = None
+        self._reading = threading.RLock()  # the samples' pipe is not closed while it is read
+        self._closed = False
         self._samples = self._commands = -1
         self._buffer = bytearray()
         self._deadline = 0.0
@@ -75,14 +77,12 @@ class RtdeLink:
         while True:
             self._keep_alive()
             left = max(end - time.monotonic(), 0.0)
-            if self._process is None:
+            with self._reading:
+                gone = self._process is None
+                if not gone and select.select([self._samples], [], [], min(left, 0.1))[0] and (samples := self._read()):
+                    return samples
+            if gone:
                 time.sleep(min(left, 0.02))
-            else:
-                ready, _, _ = select.select([self._samples], [], [], min(left, 0.1))
-                if ready:
-                    samples = self._read()
-                    if samples:
-                        return samples
             if time.monotonic() >= end:
                 return []
 
@@ -108,7 +108,12 @@ class RtdeLink:
         return None if self._process is None else self._process.pid
 
     def close(self) -> None:
-        """End the process: it stops the arm first, if it can."""
+        """End the process, which stops the arm first, if it can; none is started any more."""
+        with self._lock:
+            self._closed = True
+        self._end()
+
+    def _end(self) -> None:
         with self._lock:
             process, self._process = self._process, None
             if process is None:
@@ -119,7 +124,8 @@ class RtdeLink:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        os.close(self._samples)
+        with self._reading:
+            os.close(self._samples)
 
     def _keep_alive(self) -> None:
         now = time.monotonic()
@@ -134,9 +140,9 @@ class RtdeLink:
                 elif not dead:
                     self.status = f"no answer from {self._config['host']} within {self.START_TIMEOUT:g} s"
                 self._process.kill()
-                self.close()
+                self._end()
                 self._next_start = now + self._pause
-        if self._process is None and now >= self._next_start:
+        if self._process is None and not self._closed and now >= self._next_start:
             self._start()
 
     def _start(self) -> None:
@@ -160,6 +166,8 @@ class RtdeLink:
         os.close(child_in)
         with self._lock:
             self._process, self._samples, self._commands = process, samples, commands
+        if self._closed:  # meanwhile, by another thread
+            self._end()
         self._buffer.clear()
         self._started, self._deadline = False, time.monotonic() + self.START_TIMEOUT
         self._pause = min(2.0 * self._pause, self.LONGEST_PAUSE)
@@ -174,7 +182,7 @@ class RtdeLink:
             if self._process is not None and self._process.poll() is None:
                 self._process.kill()  # alive, but its pipe is closed
                 self._process.wait()
-            self.close()
+            self._end()
             self._next_start = time.monotonic() + self._pause
             return []
         self._started = True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 
 import numpy as np
@@ -166,6 +167,23 @@ def test_a_command_while_the_process_is_being_started_reaches_no_other_file(cont
         assert taken and not any(taken) and link.send(wire.STOP, [0.0] * 6)
     finally:
         link.close()
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_nothing_is_started_by_a_reader_that_polls_on_after_the_end(monkeypatch, when):
+    """It would keep the control interface, and nobody would end it."""
+    link, started, popen = RtdeLink(HOST, 500.0, False, 20.0, 0.05, 0), [], subprocess.Popen
+
+    def start(*arguments, **options) -> subprocess.Popen:
+        started.append(popen(*arguments, **options))
+        link.close()
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    if when == "before":
+        link.close()
+    assert link.poll(0.05) == [] and link.pid is None
+    assert len(started) == (when == "meanwhile") and all(process.poll() is not None for process in started)
 
 
 def test_without_control_nothing_is_commanded(arm, controller):
