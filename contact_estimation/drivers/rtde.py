@@ -2,8 +2,9 @@
 
 ``torque_source`` selects the torque. ``current`` is actual motor current times gear ratio times torque constant; it
 includes friction and gravity. ``target_moment`` is the controller's own model torque for its target motion, without
-contact. The reported force is taken at the flange, but in the axes of the controller's base, which is base_link turned
-by 180 degrees about z.
+contact. An e-Series controller reports the wrench about the flange, whatever TCP is set there, in the axes of its base,
+which is base_link turned by 180 degrees about z (see ``transformForceTorque`` of UR's own ROS driver). A sample has it
+about the TCP, in TCP axes.
 """
 
 from __future__ import annotations
@@ -163,6 +164,7 @@ class RtdeBackend:
         self.counters: Counter[str] = Counter()
         self.problem = "not connected"
         self.force_offset = np.zeros(3)
+        self._lever = pin.skew(arm.tcp_lever)
         self._link, self._now = link, now
         self._queue: deque[Sample] = deque()
         self._clock = ClockOffset()
@@ -346,13 +348,14 @@ class RtdeBackend:
         """Return a good sample, and take note of the arm's state that it tells."""
         q, dq, current, moment, wrench = values
         position, rotation = self._arm.tcp_pose(q)
-        force, torque = CONTROLLER_BASE @ wrench[:3], CONTROLLER_BASE @ wrench[3:]
+        force = CONTROLLER_BASE @ wrench[:3]
+        force_tcp, at_flange = rotation.T @ force, rotation.T @ CONTROLLER_BASE @ wrench[3:]
         robot, safety, _, program = record[45:49]
         contact = force - rotation @ self.force_offset
         self._state = _State(self._now() - waited, robot, safety, program, position, rotation, contact)
         self.problem = self._refusal_of(robot, safety, program)
         tau = self._arm.motor.torque_from_current(current) if self.settings.torque_source == "current" else moment
-        return Sample(stamp_ns, q, dq, tau, np.concatenate([rotation.T @ force, rotation.T @ torque]))
+        return Sample(stamp_ns, q, dq, tau, np.concatenate([force_tcp, at_flange - self._lever @ force_tcp]))
 
     def _refusal(self, stamp: float, *readings: np.ndarray) -> str:
         q, dq, current, _, wrench, _ = readings

@@ -85,6 +85,11 @@ class Arm:
         return Path(self.settings.tool).stem
 
     @property
+    def tcp_lever(self) -> np.ndarray:
+        """Way (3,) [m] from the flange to the TCP, TCP axes."""
+        return np.asarray(pin.exp3(np.array(self.tool.tcp_rotation)).T @ np.array(self.tool.tcp))
+
+    @property
     def determinants(self) -> tuple[object, ...]:
         """What everything else here is made from: generated code is found again by it."""
         return self.settings, self.tool, self.model

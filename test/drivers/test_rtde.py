@@ -216,9 +216,11 @@ class FakeLink:
         pass
 
 
-def record(stamp: float) -> tuple:
-    """What the client process sends of an arm that is ready to move."""
-    return (stamp, time.monotonic_ns(), time.time_ns(), *np.zeros(42), wire.RUNNING, wire.NORMAL, 1, wire.PLAYING)
+def record(stamp: float, **values: np.ndarray) -> tuple:
+    """What the client process sends of an arm that is ready to move; values are zero where none are given."""
+    names = wire.VARIABLES[1 : wire.VARIABLES.index("robot_mode")]
+    numbers = np.concatenate([values.get(name, np.zeros(6)) for name in names])
+    return (stamp, time.monotonic_ns(), time.time_ns(), *numbers, wire.RUNNING, wire.NORMAL, 1, wire.PLAYING)
 
 
 def test_a_new_connection_does_not_live_on_samples_of_the_last_one(arm, monkeypatch):
@@ -231,6 +233,21 @@ def test_a_new_connection_does_not_live_on_samples_of_the_last_one(arm, monkeypa
     monkeypatch.setattr("contact_estimation.drivers.rtde.RtdeLink", lambda *settings: FakeLink())
     with pytest.raises(DriverError, match="no sample from the controller"):
         driver.connect()
+
+
+def test_the_wrench_of_the_flange_is_told_about_the_tcp():
+    """A push at the tool's tip has no torque there, and one about the flange."""
+    arm = load_arm("ur16e", "gripper")
+    q, push = np.array([0.3, -1.2, 1.6, -2.0, -1.4, 0.5]), np.array([5.0, -3.0, 20.0])
+    tip, flange = arm.tcp_pose(q)[0], load_arm("ur16e").tcp_pose(q)[0]
+    wrench = np.concatenate([CONTROLLER_BASE @ push, CONTROLLER_BASE @ np.cross(tip - flange, push)])
+    assert np.linalg.norm(wrench[3:]) > 0.5
+    driver = RtdeBackend(
+        arm, RtdeSettings(max_backlog=0.0), FakeLink([record(0.0, actual_q=q, actual_TCP_force=wrench)])
+    )
+    driver.connect()
+    expected = np.concatenate([arm.tcp_pose(q)[1].T @ push, np.zeros(3)])
+    np.testing.assert_allclose(driver.read().wrench_tcp, expected, atol=1e-9)
 
 
 def test_current_needs_constants():

@@ -197,7 +197,8 @@ class UrController:
         controller = self._followed
         position, rotation = arm.tcp_pose(sample.q)
         jacobian = arm.tcp_jacobian(sample.q)
-        force = np.concatenate([CONTROLLER_BASE @ rotation @ wrench[:3], CONTROLLER_BASE @ rotation @ wrench[3:]])
+        at_flange = wrench[3:] + np.cross(arm.tcp_lever, wrench[:3])
+        force = np.concatenate([CONTROLLER_BASE @ rotation @ wrench[:3], CONTROLLER_BASE @ rotation @ at_flange])
         self._wrench = force
         twist = jacobian @ sample.dq
         target_position, target_rotation = arm.tcp_pose(controller.q_ref)
