@@ -84,9 +84,8 @@ class SimulatedLink(RtdeLink):
     def _record(self) -> tuple[Any, ...]:
         """Return the sample as a tuple of :data:`~contact_estimation.drivers.rtde_client.SAMPLE`."""
         values, host = self.controller.values, round(self.now() * 1e9)
-        names = ("actual_q", "actual_qd", "actual_current", "target_current", "target_moment")
+        names = ("actual_q", "actual_qd", "actual_current", "target_moment")
         numbers = [number for name in names for number in values[name]]
         force = np.array(values["actual_TCP_force"]) + np.append(self.force_error(self.now()), np.zeros(3))
-        numbers += [*force, *values["actual_TCP_pose"]]
-        modes = [values[name] for name in ("robot_mode", "safety_mode", "safety_status_bits", "runtime_state")]
-        return (values["timestamp"], host, host, *numbers, *modes)
+        modes = [values[name] for name in ("robot_mode", "safety_mode", "runtime_state")]
+        return (values["timestamp"], host, host, *numbers, *force, *modes)

@@ -29,6 +29,8 @@ from contact_estimation.settings import key, non_negative, positive
 
 #: [s] A controller counts from its start: later stamps (30 years) are invalid.
 MAX_STAMP = 1e9
+#: [1/s] Angular speed per angle to the equilibrium: a turn takes half a second, slow against the arm's delays.
+_TURN_GAIN = 2.0
 #: Rotation from the controller's base frame to base_link.
 CONTROLLER_BASE = np.diag([-1.0, -1.0, 1.0])
 
@@ -254,7 +256,7 @@ class RtdeBackend:
         spring = self._stiffness * (np.asarray(pose.position, float) - state.position)
         speed = clip_norm((spring + state.force) / self.settings.admittance_damping, self.settings.max_speed)
         turn = state.rotation @ pin.log3(state.rotation.T @ np.asarray(pose.rotation, float))
-        turn = clip_norm(2.0 * turn, self.settings.max_turn_rate)
+        turn = clip_norm(_TURN_GAIN * turn, self.settings.max_turn_rate)
         twist = np.concatenate([CONTROLLER_BASE @ speed, CONTROLLER_BASE @ turn])
         if not np.isfinite(twist).all():
             self.stop()
@@ -321,8 +323,9 @@ class RtdeBackend:
 
     def _take(self, record: tuple[Any, ...]) -> None:
         stamp, host_ns, wall_ns = record[:3]
-        q, dq, current, _, moment, wrench, pose = np.array(record[3:45]).reshape(7, 6)
-        reason = self._refusal(stamp, q, dq, current, moment, wrench, pose)
+        values = np.array(record[3:33]).reshape(5, 6)
+        q = values[0]
+        reason = self._refusal(stamp, values)
         if reason:
             self.counters["refused: " + reason] += 1
             self.problem = "sample refused: " + reason
@@ -342,25 +345,24 @@ class RtdeBackend:
             self.counters["dropped: waited too long"] += 1
             self.problem = f"the reader is {1000 * waited:.0f} ms behind: samples are dropped"
             return
-        self._queue.append(self._sample(stamp_ns, record, waited, (q, dq, current, moment, wrench)))
+        self._queue.append(self._sample(stamp_ns, record, waited, values))
 
-    def _sample(self, stamp_ns: int, record: tuple[Any, ...], waited: float, values: tuple[np.ndarray, ...]) -> Sample:
+    def _sample(self, stamp_ns: int, record: tuple[Any, ...], waited: float, values: np.ndarray) -> Sample:
         """Return a good sample, and take note of the arm's state that it tells."""
         q, dq, current, moment, wrench = values
         position, rotation = self._arm.tcp_pose(q)
         force = CONTROLLER_BASE @ wrench[:3]
         force_tcp, at_flange = rotation.T @ force, rotation.T @ CONTROLLER_BASE @ wrench[3:]
-        robot, safety, _, program = record[45:49]
+        robot, safety, program = record[33:36]
         contact = force - rotation @ self.force_offset
         self._state = _State(self._now() - waited, robot, safety, program, position, rotation, contact)
         self.problem = self._refusal_of(robot, safety, program)
         tau = self._arm.motor.torque_from_current(current) if self.settings.torque_source == "current" else moment
         return Sample(stamp_ns, q, dq, tau, np.concatenate([force_tcp, at_flange - self._lever @ force_tcp]))
 
-    def _refusal(self, stamp: float, *readings: np.ndarray) -> str:
-        q, dq, current, _, wrench, _ = readings
-        numbers = np.concatenate([[stamp], *readings])
-        if not np.isfinite(numbers).all():
+    def _refusal(self, stamp: float, values: np.ndarray) -> str:
+        q, dq, current, _, wrench = values
+        if not (np.isfinite(stamp) and np.isfinite(values).all()):
             return "not finite"
         if not 0.0 <= stamp < MAX_STAMP:
             return "stamp out of range"

@@ -27,21 +27,16 @@ VARIABLES = [
     "actual_q",
     "actual_qd",
     "actual_current",
-    "target_current",
     "target_moment",
     "actual_TCP_force",
-    "actual_TCP_pose",
     "robot_mode",
     "safety_mode",
-    "safety_status_bits",
-    "robot_status_bits",
     "runtime_state",
 ]
 
-#: One sample: robot time [s], host's monotonic and wall clock [ns], q, dq, current, target current, target moment,
-#: TCP force, TCP pose (6 each), robot mode,
-#: safety mode, safety status bits, runtime state.
-SAMPLE = struct.Struct("<dqq42diiii")
+#: One sample: robot time [s], host's monotonic and wall clock [ns], q, dq, current, target moment, TCP force (6 each),
+#: robot mode, safety mode, runtime state.
+SAMPLE = struct.Struct("<dqq30diii")
 
 #: One command: kind (0 stop, 1 twist), twist in the controller's base (6) [m/s, rad/s].
 COMMAND = struct.Struct("<i6d")
@@ -49,6 +44,9 @@ STOP, TWIST = 0, 1
 
 #: A sample's frame on the pipe: this tag and the sample; a text's: that tag, its length, and the text.
 SAMPLE_TAG, TEXT_TAG = b"S", b"T"
+
+#: Acceleration [m/s^2] of speedL: the largest commanded speed of a contact, 0.1 m/s, is reached or left in 0.1 s.
+ACCELERATION = 1.0
 
 #: Robot and safety modes in which an arm moves: running; normal or reduced. State of a program that runs.
 RUNNING, NORMAL, REDUCED, PLAYING = 7, 1, 2, 2
@@ -157,13 +155,10 @@ def _sample(receive: Any, stamp: float) -> bytes:
         *receive.getActualQ(),
         *receive.getActualQd(),
         *receive.getActualCurrent(),
-        *receive.getTargetCurrent(),
         *receive.getTargetMoment(),
         *receive.getActualTCPForce(),
-        *receive.getActualTCPPose(),
         receive.getRobotMode(),
         receive.getSafetyMode(),
-        receive.getSafetyStatusBits(),
         receive.getRuntimeState(),
     )
 
@@ -176,7 +171,7 @@ def _execute(receive: Any, control: Any, data: bytes) -> bool:
         if control is not None and known:
             control.speedStop()
         return False
-    return bool(control.speedL(twist, 1.0, 0.0))
+    return bool(control.speedL(twist, ACCELERATION, 0.0))
 
 
 def _realtime(priority: int) -> None:
