@@ -29,15 +29,26 @@ class EquilibriumPose:
 class Backend(Protocol):
     """A robot; made as ``Class(arm, settings)``, the settings' class being the annotation of that argument.
 
+    A live backend stamps its samples by the wall clock of this computer; ``drivers/clock.py`` maps a controller's own
+    stamps to it. The stamps of others are of any clock.
+
+    :meth:`read` runs in a thread of its own; everything else is called by another one.
+
     Attributes:
         joint_names: its joints, in the order of its arrays.
         commandable: whether :meth:`command` works.
         live: optional; its samples come in real time, not on demand (default False).
+        problem: optional; why samples are missing or must not be used, "" if there is no problem (default "").
+        counters: optional ``Counter``; what the diagnostics count, by name (default none).
         force_offset: optional; (3,) [N] of its wrist sensor, TCP axes, told where its own control law follows that
             sensor, which shall then subtract it.
         hold: optional method; takes the equilibrium that ends a motion also where :meth:`command` refuses because the
             arm's samples are bad (default :meth:`command`).
         state_problem: optional method; why the arm must not be commanded now, "" when it may (default "").
+        feed: optional method ``(stamp_ns, names, position, velocity, effort, age)``; takes the joint states of a topic,
+            which are ``age`` [s] old when they come, where samples come from there.
+        attach: optional method ``(send)``; takes a function to which :meth:`command` hands each equilibrium, where the
+            arm's own controller is commanded through a topic.
     """
 
     joint_names: tuple[str, ...]
