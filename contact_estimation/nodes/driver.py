@@ -53,6 +53,8 @@ class Driver(ManagedNode):
         s = self._settings = parameters.declare(self, RobotDriverParameters, defaults)
         self.arm = load_arm(*s.arm_names())
         self.backend: Any = make_backend(s.driver, self.arm, s.backend_options(), shared=s.shared())
+        if getattr(self.backend, "live", False):
+            s.refuse_pacing()
         path = find_config("limits", s.safety, self.arm.settings.folder) if s.safety else None
         limits = self._limits = SafetySettings() if path is None else from_yaml(SafetySettings, path)
         stiffness = np.array(s.impedance_stiffness), np.array(s.impedance_rotational_stiffness)
@@ -64,7 +66,8 @@ class Driver(ManagedNode):
         self._pacer: Pacer | None = None
         self._broken = ""  # why the thread that reads samples has ended
         self._problems = ProblemLog()
-        self._active, self._failure, self._made = False, ContactEstimationError(""), False
+        self._active, self._made = False, False
+        self._failure = ContactEstimationError("the driver cannot be configured: the log above names the defect")
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         self._commanded = self.create_lifecycle_publisher(PoseStamped, "~/equilibrium_pose", qos.COMMANDS)
         self._impedance = self.create_lifecycle_publisher(WrenchStamped, "~/impedance", qos.LATCHED)

@@ -70,18 +70,36 @@ class DriverParameters(RobotParameters):
     )
     options: str = key("", doc="further settings of the driver, as a YAML mapping: '{port: 30004}'")
     wait_for_subscribers: int = key(
-        1, check=non_negative, doc="publish nothing before this many listen to joint_states"
+        1, check=non_negative, doc="replay, simulated: publish nothing before this many listen to joint_states"
     )
-    wait_for: list[str] = key([], doc="nodes of the same namespace that must listen before the first sample")
+    wait_for: list[str] = key(
+        [], doc="replay, simulated: nodes of the same namespace that must listen before the first sample"
+    )
     complete: bool = key(False, doc="publish reliably, so that the estimators lose nothing")
     rate: float = key(
-        1.0, check=positive, doc="speed factor: 2 publishes twice as fast; stamps keep the samples' own spacing"
+        1.0,
+        check=positive,
+        doc="replay, simulated: speed factor: 2 publishes twice as fast; stamps keep the samples' own spacing",
     )
     keep_stamps: bool = key(False, doc="replay: publish the recorded stamps instead of present ones")
     clock: bool = key(
         False,
         doc="replay, simulated: publish the samples' time on /clock, for nodes with use_sim_time; needs keep_stamps",
     )
+
+    def refuse_pacing(self) -> None:
+        """Refuse what a live arm cannot obey, which sets the pace itself.
+
+        Raises:
+            ConfigError: there is such a parameter.
+        """
+        default = DriverParameters()
+        names = ("rate", "keep_stamps", "clock", "wait_for")
+        if given := [name for name in names if getattr(self, name) != getattr(default, name)]:
+            raise ConfigError(
+                f"driver '{self.driver}' is live: {', '.join(given)} has no effect on it; leave it out, or choose "
+                "driver replay or simulated"
+            )
 
     def backend_options(self) -> dict[str, Any]:
         """Further settings of the driver.

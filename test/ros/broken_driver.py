@@ -72,3 +72,10 @@ class CannotClose(BreaksSoon):
         if self.closed == 1:
             raise ValueError("a defect")
         super().close()
+
+
+class CannotConnect(BreaksSoon):
+    """An FR3 whose connection has a defect."""
+
+    def connect(self) -> None:
+        raise ValueError("a defect")

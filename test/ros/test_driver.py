@@ -20,6 +20,7 @@ from std_msgs.msg import Header
 from contact_estimation.control.safety import SafetyState
 from contact_estimation.drivers.backend import EquilibriumPose, Sample
 from contact_estimation.drivers.registry import make_backend
+from contact_estimation.exceptions import ConfigError, ContactEstimationError
 from contact_estimation.nodes.driver import Driver
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, mpc_outputs, qos
@@ -414,3 +415,14 @@ def test_a_defect_in_a_transition_leaves_the_driver_stopped_and_disconnected(mak
     node.trigger_cleanup()
     assert state_of(node) == "unconfigured" and node.backend.closed == 2
     assert not reader.is_alive() and node.gate.state is SafetyState.INACTIVE
+
+
+def test_a_start_that_fails_by_a_defect_says_where_to_look(make_driver):
+    with pytest.raises(ContactEstimationError, match="cannot be configured: the log above"):
+        make_driver("broken_driver:CannotConnect", configure_at_start=True)
+
+
+@pytest.mark.parametrize("given", [{"rate": 2.0}, {"keep_stamps": True}, {"clock": True}, {"wait_for": ["estimator"]}])
+def test_what_a_live_arm_cannot_obey_is_refused(make_driver, given):
+    with pytest.raises(ConfigError, match=f"live: {next(iter(given))} has no effect"):
+        make_driver("joint_torque", **given)
