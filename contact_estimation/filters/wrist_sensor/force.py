@@ -99,8 +99,8 @@ class WristForce:
             estimate: valid one of an observer.
         """
         sensed, felt = wrench[:3], estimate.force_tcp
-        if not (np.isfinite(sensed).all() and np.isfinite(felt).all()):  # no number comes back from NaN in the filters
-            return WristReading(sensed - self._filter.offset, math.sqrt(self._filter.walked), _NOT_FINITE)
+        if not (np.isfinite(sensed).all() and np.isfinite(felt).all()):  # NaN would stay in the filters
+            return WristReading(sensed - self._filter.offset, 0.0, _NOT_FINITE)
         if self._frozen.repeats(read_at, wrench, estimate.q, felt):
             self._zeroed.reset()  # a sensor that comes back jumps
             force, note, problem = sensed - self._filter.offset, "", _FROZEN
