@@ -23,6 +23,7 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from contact_estimation.control.controller import Command, ContactController, ControllerState, Observation
+from contact_estimation.control.observation_check import unusable
 from contact_estimation.control.sequence import SequenceController, make_task_controller
 from contact_estimation.control.task_clock import TaskClock
 from contact_estimation.exceptions import ContactEstimationError, RecordingError
@@ -185,7 +186,9 @@ class Mpc(ManagedNode):
         estimate = convert.from_contact_estimate(message)
         observation = Observation.of(replace(estimate, valid=not problem, reason=problem), age)
         observation = replace(observation, executed=self._executed)
-        if self._wrist is None or problem:
+        controller = self._configured()
+        # The controller refuses it, too, but the filter of the sensor may not learn from it.
+        if self._wrist is None or unusable(observation, controller.arm.n, [], controller.settings.safety.max_age):
             return observation
         return self._wrist.corrected(observation, estimate, convert.stamp_ns(message.header.stamp))
 

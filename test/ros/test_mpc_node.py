@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import yaml
@@ -265,10 +267,11 @@ class WristRig:
         tip = convert.header(stamp_ns, self._arm.tcp_frame)
         self._sensed.publish(convert.wrench_stamped(tip, self._rotation.T @ [0.0, 0.0, force], np.zeros(3)))
 
-    def feel(self, stamp_ns: int, force: float) -> None:
-        """Publish an estimate."""
+    def feel(self, stamp_ns: int, force: float, positions: bool = True) -> None:
+        """Publish an estimate, with or without joint positions."""
         arm, head = self._arm, convert.header(stamp_ns, self._arm.base_frame)
         told = estimate(arm, True, force)
+        told = told if positions else replace(told, q=np.zeros(0))
         self._felt.publish(convert.contact_estimate(told, head, arm.tcp_frame, arm.joint_names, "test"))
 
     def pull(self) -> float:
@@ -302,6 +305,36 @@ def test_the_wrist_sensor_replaces_the_force_of_the_estimates_without_its_offset
             assert rig.pull() == pytest.approx(-10.0, abs=1.0)  # by the estimates alone it would push ever harder
             sensed = None
             assert graph.spin(lambda: any("wrist sensor" in m.reason for m in predictions)), process.text()
+        assert process.stop() == 0, process.text()
+
+
+def test_an_estimate_without_positions_or_force_ends_the_push_and_not_a_node_with_a_wrist_sensor(graph, arm, task):
+    """It never reaches the filter of the sensor, which knows its offset afterwards, too."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
+    predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.VISUALIZATION)
+    rig = WristRig(graph, arm, poses)
+    kind, fed = "good", 0
+
+    def feed() -> None:
+        nonlocal fed
+        fed += 1
+        rig.sense(graph.now_ns(), 4.0 + 0.001 * (fed % 7))
+        rig.feel(graph.now_ns(), np.nan if kind == "no force" else 0.0, kind != "no positions")
+
+    given = {"robot": "fr3", "task": task, "controller": "pi", "wrench": "wrist"}
+    with graph.start("mpc", given) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            assert graph.spin(lambda: fed > 100)
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            for bad, words in (("no positions", "has 0 joint positions"), ("no force", "estimate not finite")):
+                kind = "good"
+                assert graph.spin(lambda: rig.pull() < -1.0), process.text()
+                kind = bad
+                assert graph.spin(lambda w=words: any(m.state == "holding" and w in m.reason for m in predictions))
+                assert graph.spin(lambda: abs(rig.pull()) < 0.1), process.text()
+            kind = "good"
+            assert graph.spin(lambda: rig.pull() < -1.0), process.text()
         assert process.stop() == 0, process.text()
 
 
