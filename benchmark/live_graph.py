@@ -146,7 +146,7 @@ def measure(case: Case, seconds: float) -> dict:
     nodes = {
         "estimator": {"robot": case.robot, "observer": case.observer, "sensors": case.sensors},
         "momentum_observer": {"robot": case.robot, "sensors": case.sensors},
-        "mpc": {"robot": case.robot, "task": case.task},
+        "mpc": {"robot": case.robot, "task": case.task, "executor": "driver"},
         "driver": {
             "robot": case.robot,
             "driver": "sim",

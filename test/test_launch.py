@@ -296,9 +296,13 @@ def test_a_task_in_steps_has_the_stiffness_of_the_task_it_shares():
     assert_stiffness(started["driver"], shared)
 
 
-@pytest.mark.parametrize("driver, watched", [("simulated", "driver"), ("rtde", "driver"), ("none", None)])
+@pytest.mark.parametrize(
+    "driver, watched", [("simulated", "driver"), ("rtde", "driver"), ("none", None), ("franka", None)]
+)
 def test_the_mpc_watches_the_node_that_executes_its_commands(driver, watched):
     assert nodes(robot="ur16e", driver=driver, mpc="true")["mpc"].parameters.get("executor") == watched
+    alone = nodes(driver="simulated", one_process="true", mpc="true")
+    assert "executor" not in alone["mpc"].parameters  # no node takes commands
 
 
 def test_the_mpc_of_a_ur_arm_hears_its_wrist_sensor():

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
-from lifecycle_msgs.msg import TransitionEvent
 from rclpy.duration import Duration
 from rclpy.lifecycle import State, TransitionCallbackReturn
 from std_msgs.msg import Header
@@ -35,6 +34,7 @@ from contact_estimation.ros.estimate_topic import EstimateTopic
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.frames import status_name
 from contact_estimation.ros.lifecycle import ManagedNode
+from contact_estimation.ros.lifecycle_monitor import LifecycleMonitor
 from contact_estimation.ros.node_settings import MpcParameters
 from contact_estimation.ros.serialized import decode
 from contact_estimation.ros.staleness import EstimateRule
@@ -78,10 +78,7 @@ class Mpc(ManagedNode):
         self._prediction = self.create_publisher(MpcPrediction, "~/prediction", qos.VISUALIZATION)
         self._markers = self.create_publisher(MarkerArray, "~/markers", qos.VISUALIZATION)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
-        self._executed = True  # until the node that executes commands says otherwise
-        if self.settings.executor:
-            events = f"{self.settings.executor}/transition_event"
-            self.create_subscription(TransitionEvent, events, self._on_transition, qos.VISUALIZATION)
+        self._driver = LifecycleMonitor(self, self.settings.executor) if self.settings.executor else None
         self._estimates = EstimateTopic(self, self.settings.estimates, self._on_estimate, qos.SENSOR)
         self.create_timer(1.0 / self.settings.diagnostics_rate, self._report)
         self._painter = DrawingThread(self._draw, self.settings.visualization_rate, self._not_drawn)
@@ -171,9 +168,6 @@ class Mpc(ManagedNode):
     def _on_estimate(self, raw: bytes) -> None:
         self._latest = raw  # most are never planned from: decoding waits for a tick
 
-    def _on_transition(self, event: TransitionEvent) -> None:
-        self._executed = event.goal_state.label == "active"
-
     def _configured(self) -> ContactController:
         """Return the controller, which a configured node has."""
         if self._controller is None:
@@ -185,7 +179,7 @@ class Mpc(ManagedNode):
         age, problem = self._rule.judge(message, self.get_clock().now().nanoseconds)
         estimate = convert.from_contact_estimate(message)
         observation = Observation.of(replace(estimate, valid=not problem, reason=problem), age)
-        observation = replace(observation, executed=self._executed)
+        observation = replace(observation, executed=self._driver is None or self._driver.active)
         controller = self._configured()
         # The controller refuses it, too, but the filter of the sensor may not learn from it.
         if self._wrist is None or unusable(observation, controller.arm.n, [], controller.settings.safety.max_age):

@@ -234,7 +234,8 @@ def plan(values: Mapping[str, str]) -> Plan:
     if a["mpc"] == "true":
         wrench = WRENCH_TOPIC.lstrip("/") if a["driver"] == "rtde" else ""
         given = {**common, "task": str(_task(a, robot)), "controller": a["controller"], "wrench": wrench}
-        given["executor"] = "" if a["driver"] in (NO_DRIVER, "replay") else "driver"
+        no_commands = a["driver"] in (NO_DRIVER, "replay", "franka") or a["one_process"] == "true"
+        given["executor"] = "" if no_commands else "driver"
         nodes.append(_own("mpc", given, (("mpc/equilibrium_pose", "equilibrium_pose"),)))
     if a["record"] == "true":
         nodes.append(_recorder(a, robot, namespace, estimators))

@@ -254,7 +254,7 @@ class MpcParameters(RobotParameters):
     executor: str = key(
         "",
         doc="node with a life cycle that executes the equilibria: while it is not active, as after a protective stop, "
-        "the controller holds where the arm is; empty: not watched",
+        "or does not answer, the controller holds where the arm is; empty: not watched",
     )
     visualization_rate: float = key(
         25.0, unit="Hz", check=positive, doc="rate of predictions and markers", was="people_rate"

@@ -11,6 +11,7 @@ from contact_estimation.msg import ContactEstimate, MpcPrediction
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, WrenchStamped
 from lifecycle_msgs.msg import Transition, TransitionEvent
+from lifecycle_msgs.srv import GetState
 from rclpy.serialization import serialize_message
 from visualization_msgs.msg import MarkerArray
 
@@ -134,11 +135,35 @@ def test_what_it_commands_last_is_where_the_arm_is(graph, arm, task):
                 assert graph.spin(lambda: push() < 0.1, 10.0), ends
 
 
+class FakeDriver:
+    """The life cycle of a driver: a service that tells its state, and its transitions."""
+
+    def __init__(self, node, label: str) -> None:
+        self.label, self.asked = label, 0
+        self._node, self._service = node, node.create_service(GetState, "/driver/get_state", self._answer)
+        self._tell = node.create_publisher(TransitionEvent, "/driver/transition_event", qos.VISUALIZATION).publish
+
+    def _answer(self, request: GetState.Request, response: GetState.Response) -> GetState.Response:
+        response.current_state.label = self.label
+        self.asked += 1
+        return response
+
+    def change(self, label: str) -> None:
+        """Make a transition."""
+        event = TransitionEvent()
+        event.goal_state.label = self.label = label
+        self._tell(event)
+
+    def vanish(self) -> None:
+        """End without a transition, as a process that was killed."""
+        self._node.destroy_service(self._service)
+
+
 def test_it_holds_while_the_driver_executes_nothing(graph, arm, task):
     """A protective stop ends the driver's activity: what integrates must not grow until commands count again."""
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
     publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
-    tell = graph.node.create_publisher(TransitionEvent, "/driver/transition_event", qos.VISUALIZATION).publish
+    driver = FakeDriver(graph.node, "active")
 
     def feed() -> None:
         publish(message(arm, graph.now_ns(), True, 5.0))
@@ -146,20 +171,42 @@ def test_it_holds_while_the_driver_executes_nothing(graph, arm, task):
     def push() -> float:
         return asked(poses, arm)
 
-    def driver_is(label: str) -> None:
-        event = TransitionEvent()
-        event.goal_state.label = label
-        tell(event)
-
     with graph.start("mpc", {"robot": "fr3", "task": task, "controller": "pi", "executor": "driver"}) as process:
         assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
         with graph.meanwhile(feed):
             assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
             assert graph.spin(lambda: push() > 1.0), process.text()
-            driver_is("inactive")
+            driver.change("inactive")
             assert graph.spin(lambda: push() < 0.1), process.text()
-            driver_is("active")
+            driver.change("active")
             assert graph.spin(lambda: push() > 1.0), process.text()
+        assert process.stop() == 0, process.text()
+    driver.vanish()
+
+
+def test_it_asks_the_driver_whose_transitions_it_did_not_hear(graph, arm, task):
+    """The driver was configured before the MPC began to listen, and ends without a word."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+    driver = FakeDriver(graph.node, "inactive")
+
+    def feed() -> None:
+        publish(message(arm, graph.now_ns(), True, 5.0))
+
+    def push() -> float:
+        return asked(poses, arm)
+
+    with graph.start("mpc", {"robot": "fr3", "task": task, "controller": "pi", "executor": "driver"}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            answered, most = driver.asked, []
+            assert graph.spin(lambda: most.append(push()) or (driver.asked > answered + 1 and len(poses) > 50))
+            assert max(most) < 0.1, process.text()  # it stands, from its first command on
+            driver.label = "active"
+            assert graph.spin(lambda: push() > 1.0), process.text()
+            driver.vanish()
+            assert graph.spin(lambda: push() < 0.1), process.text()
         assert process.stop() == 0, process.text()
 
 
