@@ -193,8 +193,10 @@ class SequenceController:
                 "give one; give each a max_force"
             )
         self._index = 0
-        self._begun: float | None = None  # time of the step's first tick [s]; the clock may begin anywhere
+        self._last: float | None = None  # time of the step's last tick [s]; the clock may begin anywhere
+        self._passed = 0.0  # [s] of the step, without what was spent holding
         self._over: Command | None = None
+        self._stood_at: np.ndarray | None = None  # (3,) last known TCP position [m] since the end, base frame
         self._settled_since: float | None = None
         self._goal = np.zeros(3)  # [m] end of the step's way, base frame
         self._least = np.inf  # [N] smallest force beyond the wanted one that the step has felt
@@ -239,13 +241,16 @@ class SequenceController:
         Raises:
             ConfigError: the observation is invalid, stale or not finite.
         """
-        self._over, self.ended = None, []
+        self._over, self._stood_at, self.ended = None, None, []
         return self._begin(0, None, observation, equilibrium)
 
     def deactivate(self) -> Command | None:
         """Command nothing from now on; return the last command, which leaves the equilibrium where the arm is."""
+        command = self._controller.deactivate()
+        if command is not None and self._over is not None and self._stood_at is not None:
+            command = dataclasses.replace(command, position=self._stood_at.copy())
         self._over = None
-        return self._controller.deactivate()
+        return command
 
     def update(self, t: float, observation: Observation) -> Command | None:
         """Return the command for time ``t`` [s]; None while inactive.
@@ -259,8 +264,10 @@ class SequenceController:
         command = self._controller.update(t, observation)
         if command is None:
             return None
-        self._begun = t if self._begun is None else self._begun
-        how, why = self._end(t, t - self._begun, observation, command)
+        if self._last is not None and command.state is not ControllerState.HOLDING:
+            self._passed += max(t - self._last, 0.0)
+        self._last = t
+        how, why = self._end(t, observation, command)
         if how is None:
             return command
         name, following = self.step.name, self._following(how)
@@ -279,12 +286,17 @@ class SequenceController:
         return command
 
     def _stand(self, last: Command, observation: Observation) -> Command:
-        """Return the command after the end: the equilibrium stays, but follows an arm that is dragged."""
+        """Return the command after the end: the equilibrium stays, but follows an arm that is dragged.
+
+        It is at an arm that executes no commands.
+        """
         if self._unusable(observation):
             return last
         task = self._controller.settings
-        x, limit = self.arm.tcp_pose(observation.q)[0], task.safety.force_margin * task.impedance.max_force
-        position = clip_equilibrium(last.position, x, x, np.array(task.impedance.stiffness), limit)
+        position = x = self._stood_at = self.arm.tcp_pose(observation.q)[0]
+        if observation.executed:
+            limit = task.safety.force_margin * task.impedance.max_force
+            position = clip_equilibrium(last.position, x, x, np.array(task.impedance.stiffness), limit)
         self._over = dataclasses.replace(last, position=position)
         return self._over
 
@@ -309,18 +321,21 @@ class SequenceController:
 
     def _begin(self, index: int, t: float | None, observation: Observation, equilibrium: np.ndarray | None) -> Command:
         command = self._controllers[index].activate(observation, equilibrium)
-        self._index, self._begun, self._settled_since, self._least = index, t, None, np.inf
+        self._index, self._last, self._passed = index, t, 0.0
+        self._settled_since, self._least = None, np.inf
         self._goal = self.arm.tcp_pose(observation.q)[0] + np.array(self.step.path)
         return command
 
-    def _end(self, t: float, passed: float, observation: Observation, command: Command) -> tuple[_End | None, str]:
-        """Return how and why the step ends after ``passed`` [s]; None and an empty string while it goes on."""
-        step = self.step
+    def _end(self, t: float, observation: Observation, command: Command) -> tuple[_End | None, str]:
+        """Return how and why the step ends at ``t`` [s]; None and an empty string while it goes on."""
+        step, passed = self.step, self._passed
         if command.state is ControllerState.HOLDING:
+            self._settled_since = None
             if command.lost:
                 return _End.DONE if step.until == "lost" else _End.FAILED, command.reason
             return (_End.FAULT, command.reason) if command.latched else (None, "")
         if self._unusable(observation):  # the remaining plan is followed for a moment; nothing is seen meanwhile
+            self._settled_since = None
             return None, ""
         force = np.zeros(3) if observation.force is None else np.asarray(observation.force)
         if beyond := self._beyond(force):

@@ -154,6 +154,39 @@ def test_after_its_end_the_equilibrium_follows_an_arm_that_is_dragged(arm):
     assert np.linalg.norm(700.0 * (command.position - arm.tcp_pose(q)[0])) <= 20.0
 
 
+@pytest.mark.parametrize("executed", [True, False])
+def test_after_its_end_the_last_command_and_an_arm_without_commands_are_where_the_arm_is(arm, executed):
+    press, q = dataclasses.replace(PRESS, fallback=""), ready_posture(arm)
+    ended = drive(arm, [press], lambda t: [0.0, 0.0, 10.0], 0.9)
+    assert ended.over
+    for k in range(50):
+        q = followed(arm, q, arm.tcp_pose(q)[0] + np.array([0.0, 0.002, 0.0]))
+        seen = Observation(q, np.zeros(arm.n), force=np.zeros(3), executed=executed)
+        command = ended.update(2e6 + 0.01 * k, seen)
+    ended.update(2e6 + 0.6, Observation(np.zeros(0), np.zeros(0), valid=False))
+    if not executed:
+        np.testing.assert_allclose(command.position, arm.tcp_pose(q)[0], atol=1e-9)
+    np.testing.assert_allclose(ended.deactivate().position, arm.tcp_pose(q)[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("pause", [{"executed": False}, {"valid": False}], ids=["not executed", "invalid"])
+def test_a_pause_is_no_time_of_a_step(arm, pause):
+    """Neither of its limit, nor of the time that its force must be held."""
+    press = dataclasses.replace(PRESS, limit=1.0)
+    made, q = SequenceController(arm, sequence(press, RETRACT)), ready_posture(arm)
+    made.activate(Observation(q, np.zeros(arm.n), force=np.zeros(3)))
+    settled = 0
+    for k in range(400):
+        near, paused = k >= 20, 40 <= k < 180 or k == 210
+        seen = Observation(q, np.zeros(arm.n), force=np.array([0.0, 0.0, 10.0 if near else 8.0]))
+        command = made.update(0.01 * k, dataclasses.replace(seen, **pause) if paused else seen)
+        settled = settled + 1 if near and not paused and command.state is ControllerState.ACTIVE else 0
+        if made.ended:
+            break
+    assert made.ended[0][0] == "press" and "settled after 0." in made.ended[0][1]
+    assert 30 <= settled <= 32  # [10 ms] without a break
+
+
 def test_a_step_whose_path_is_in_millimetres_is_refused_by_name(arm):
     with pytest.raises(ConfigError, match=r"step 'approach': path: \[0, 0, -40\] m is 40 m long"):
         SequenceController(arm, sequence(dataclasses.replace(APPROACH, path=[0.0, 0.0, -40.0]), RETRACT))
