@@ -179,6 +179,8 @@ class SupervisedController(ABC):
 
     def _tick(self, t: float, step: float, observation: Observation) -> Command:
         problem = self._problem_of(observation)
+        if not problem and not observation.executed:
+            return self._wait(observation)
         if self._latched:
             if not problem:
                 self._follow(observation)
@@ -186,8 +188,6 @@ class SupervisedController(ABC):
         if problem:
             self._good_since = None
             return self._fail(t, problem, None)
-        if not observation.executed:
-            return self._wait(observation)
         if self.state is ControllerState.HOLDING:
             self._follow(observation)
             if not self._recovered(t, observation):
@@ -199,6 +199,7 @@ class SupervisedController(ABC):
             return self._command(None)
         if self._search is not None:
             if not self._after_loss(self._search, now, observation):
+                self._failures, self._bad_since = 0, None  # no plan is asked for
                 return self._command(None)
         elif self.adapt and self._wanted > 0:
             lost = self._loss.check(now.t, now.x, now.force, observation, self.state is ControllerState.ACTIVE)
@@ -372,11 +373,13 @@ class SupervisedController(ABC):
         self._latched, self._lost = latch, lost
 
     def _wait(self, observation: Observation) -> Command:
-        """Hold at an arm that executes no commands; what integrates begins anew afterwards."""
-        self._hold("", latch=False)
+        """Hold at an arm that executes no commands, latched or not; what integrates begins anew afterwards."""
+        if not self._latched:
+            self._hold("", latch=False)
+            self.reason = "holding until the arm executes commands"
         self._balance.restart()
         self._position = self._seen = self.arm.tcp_pose(observation.q)[0]
-        self._good_since, self.reason = None, "holding until the arm executes commands"
+        self._good_since, self._failures, self._bad_since = None, 0, None
         return self._command(None)
 
     def _hold_after(self, error: Exception) -> Command:

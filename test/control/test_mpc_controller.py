@@ -112,6 +112,25 @@ def test_a_long_outage_holds_until_activated_again(controller):
     assert controller.activate(observation()).state is ControllerState.ACTIVE
 
 
+@pytest.mark.parametrize("on_loss", ["search", "retract"])
+def test_single_bad_estimates_do_not_add_up_while_a_lost_contact_is_answered(on_loss):
+    """Nothing is planned meanwhile: that estimates are good again shows by them alone."""
+    task = load_mpc_settings("mpc_plane_fr3")
+    limits = {"on_loss": on_loss, "search_speed": 0.02, "retract_distance": 0.2}
+    task = dataclasses.replace(task, safety=dataclasses.replace(task.safety, **limits))
+    gone = {"force": np.zeros(3), "probabilities": {"contact_1": 0.0}}
+    made = make_controller("feedforward", arm(), task)
+    made.activate(observation(force=np.array([0.0, 0.0, 8.0])))
+    for k in range(10):
+        made.update(k * TICK, observation(force=np.array([0.0, 0.0, 8.0])))
+    states = [
+        made.update(k * TICK, observation(**gone, valid=k < 50 or k % 60 > 0, reason="a gap")).state
+        for k in range(10, 400)
+    ]
+    answered = ControllerState.SEARCHING if on_loss == "search" else ControllerState.RETRACTING
+    assert set(states[40:]) == {answered}
+
+
 def dragged(q: np.ndarray, way: np.ndarray) -> np.ndarray:
     """Return the posture (7,) [rad] whose TCP is ``way`` (3,) [m] from that of ``q``."""
     goal = arm().tcp_pose(q)[0] + way

@@ -52,3 +52,20 @@ def test_an_arm_that_is_moved_while_it_is_stopped_is_not_pulled_back():
         command = made.update(k * TICK, pressing(8.0, q=START + 0.002 * k, executed=False))
     command = made.update(0.1, pressing(8.0, q=moved, executed=False))
     np.testing.assert_allclose(command.position, arm().tcp_pose(moved)[0])
+
+
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_an_arm_that_is_moved_while_a_latched_hold_is_not_executed_is_not_pulled_back(name):
+    made = make_controller(name, arm(), load_mpc_settings("mpc_plane_fr3"), deadline=np.inf)
+    made.activate(pressing(8.0))
+    made.update(TICK, pressing(8.0))
+    held = made.update(2 * TICK, pressing(8.0, dq=np.full(7, 3.0)))
+    assert held.latched and "limit" in held.reason
+    for k in range(3, 23):
+        moved = START + 0.004 * (k - 2)
+        command = made.update(k * TICK, pressing(0.0, q=moved, executed=False))
+    np.testing.assert_allclose(command.position, arm().tcp_pose(moved)[0])
+    for k in range(23, 60):
+        command = made.update(k * TICK, pressing(0.0, q=moved))
+    np.testing.assert_allclose(command.position, arm().tcp_pose(moved)[0])
+    assert command.latched and command.reason == held.reason
