@@ -54,7 +54,9 @@ class StepSettings:
         "way is done",
         choices=ENDS,
     )
-    limit: float = key(10.0, doc="time after which the fallback follows", unit="s", check=positive)
+    limit: float = key(
+        10.0, doc="time, without that spent holding, after which the fallback follows", unit="s", check=positive
+    )
     max_force: float | None = key(
         None,
         doc="largest felt force beyond the wanted one; more ends the step by its fallback; null: overload of the "
