@@ -361,6 +361,19 @@ def test_a_sampled_start_is_searched_where_the_contact_changed_and_counts_as_tim
     assert late.state is ControllerState.SHORTENED and "solve late" in late.reason
 
 
+def test_a_jump_of_the_cost_is_measured_from_that_of_the_plan(monkeypatch):
+    """What the solver tells is the cost of the plan before: after a jump it hides the next one."""
+    made = MpcController(arm(), replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=8, warm_start="icem"))
+    made.deadline, told, costs = 10.0, [], []
+    monkeypatch.setattr(made._icem, "improve", lambda x, last, cost: told.append(cost))
+    made.activate(observation())
+    for k in range(4):
+        made.problem.set("force_target", [0.0, 0.0, 10.0 if k < 2 else 15.0])
+        solution = made.update(k * TICK, observation()).solution
+        costs.append(made._rollout(solution.states[0], solution.controls)[1])
+    assert told == pytest.approx([np.inf, *costs[:-1]], rel=1e-6)
+
+
 def test_the_path_goes_there_and_back_smoothly():
     passes = np.linspace(0.0, 2.0, 2001)
     share = path_share(passes)

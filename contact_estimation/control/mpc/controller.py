@@ -328,7 +328,9 @@ class MpcController(SupervisedController):
             problem = f"solve late: {1e3 * spent:.1f} ms, deadline {1e3 * self.deadline:.1f} ms"
         if problem:
             return Plan(self._position, self._turned, solution, problem)
-        self._last_cost, self._plan_made = solution.cost, solution
+        self._plan_made = solution
+        if self._icem is not None:
+            self._last_cost = float(self._icem.cost(state, solution.controls[None])[0])
         equilibrium = now.x + solution.controls[0][:3] / self._stiffness
         return Plan(equilibrium, self._attitude(solution, now.elapsed), solution)
 

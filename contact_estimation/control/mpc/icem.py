@@ -53,8 +53,8 @@ class Icem:
 
         Args:
             x: (nx,) present state.
-            last: plan (H, nu) of the last tick, moved on by one stage; None without one.
-            last_cost: of that plan when it was made.
+            last: plan (H, nu) of the last tick, a small part of a stage ago; None without one.
+            last_cost: cost of that plan when it was made, by :meth:`cost`.
         """
         if last is not None and not self.cost(x, last[None])[0] > _JUMP * last_cost:
             return None

@@ -17,7 +17,8 @@ class Solution:
     Attributes:
         states: (H + 1, nx) of the plan.
         controls: (H, nu) of the plan.
-        cost: of the plan.
+        cost: where the last iteration began: of a converged plan its own; with one iteration per tick, of the plan of
+            the tick before at the present state.
         ok: whether the plan may be used.
         status: how the solve ended; where not ``ok``, why.
         iterations: of the optimiser.

@@ -121,7 +121,7 @@ class LoopRecord:
         state: name of the MPC's state (N,).
         reasons: of every tick that was not ACTIVE.
         solve_ms: time of every solve [ms].
-        cost: of every solution.
+        cost: of every solution, where its last iteration began.
         force_limit: limit of the impedance force [N].
     """
 
