@@ -116,6 +116,7 @@ class Command:
         solution: of this tick, None where none was asked for.
         latched: whether it holds until it is activated again.
         lost: whether it holds because the contact was lost.
+        warnings: of a first command, in what the controller's contacts differ from those of the estimate.
     """
 
     position: np.ndarray
@@ -125,6 +126,7 @@ class Command:
     solution: Solution | None = None
     latched: bool = False
     lost: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 class ContactController(Protocol):

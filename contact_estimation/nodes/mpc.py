@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from contact_estimation.control.controller import Command, ContactController, ControllerState, Observation
+from contact_estimation.control.mpc.controller import ContactModelWarning
 from contact_estimation.control.observation_check import unusable
 from contact_estimation.control.sequence import SequenceController, make_task_controller
 from contact_estimation.control.task_clock import TaskClock
@@ -73,6 +75,7 @@ class Mpc(ManagedNode):
         self._lock = threading.Lock()  # a plan is predicted with the memory of the solver's thread
         self._last: _Commanded | None = None
         self._logged = 0  # steps of the task whose end was logged
+        warnings.simplefilter("ignore", ContactModelWarning)  # they are logged
         self._health = mpc_outputs.MpcHealth(status_name(self), self.settings.tf_prefix + self.settings.robot)
         self._pose = self.create_publisher(PoseStamped, "~/equilibrium_pose", qos.COMMANDS)
         self._prediction = self.create_publisher(MpcPrediction, "~/prediction", qos.VISUALIZATION)
@@ -113,11 +116,12 @@ class Mpc(ManagedNode):
                 )
             controller, latest = self._configured(), self._decoded(self._latest)
             with self._lock:
-                controller.activate(self._observation(latest))
+                first = controller.activate(self._observation(latest))
         except ContactEstimationError as error:
             return self._refuse("activate", error)
         self._rule.choose(latest.observer)
         self._logged = 0
+        self._log_warnings(first)
         rate, max_age = controller.settings.rate, controller.settings.safety.max_age
         self._task_clock = TaskClock(max(max_age, 2.0 / rate))
         self._timer = steady_timer(self, 1.0 / rate, self._tick, simulated=True)
@@ -215,6 +219,7 @@ class Mpc(ManagedNode):
             return
         self._pose.publish(mpc_outputs.pose_stamped(head, command))
         self._log_ended_steps(controller)
+        self._log_warnings(command)
         if self._health.add(command):
             self._report()
             if command.state is not ControllerState.ACTIVE:
@@ -249,6 +254,13 @@ class Mpc(ManagedNode):
                 self.get_logger().info(f"step '{name}' ended: {why}")
             self._logged = len(controller.ended)
             self._health.step = "" if controller.over else controller.step.name
+
+    def _log_warnings(self, command: Command) -> None:
+        """Log, and report, in what the plan's contacts differ from the estimate's; a task in steps tells it once."""
+        for text in command.warnings:
+            if text not in self._health.warnings:
+                self._health.warnings.append(text)
+                self.get_logger().warning(text)
 
     def _solver(self, command: Command) -> str:
         """Return the solver's name, or the controller's where it makes no plan."""

@@ -63,10 +63,12 @@ class MpcHealth:
 
     Attributes:
         step: of a task in steps, the one that runs; else empty.
+        warnings: in what the plan's contacts differ from those of the estimate.
     """
 
     def __init__(self, name: str, hardware: str) -> None:
         self.step = ""
+        self.warnings: list[str] = []
         self._name, self._hardware = name, hardware
         self._state, self._reason, self._last_bad = ControllerState.INACTIVE, "not activated", ""
         self._counters: Counter[str] = Counter()
@@ -92,7 +94,7 @@ class MpcHealth:
 
     def inactive(self, reason: str) -> None:
         """Note that the node commands nothing, and why."""
-        self._state, self._reason = ControllerState.INACTIVE, reason
+        self._state, self._reason, self.warnings = ControllerState.INACTIVE, reason, []
 
     def report(self, now_ns: int, error: str = "") -> DiagnosticArray:
         """Write the message of the period that ends now and begin the next one.
@@ -118,10 +120,12 @@ class MpcHealth:
                 "iterations max": str(max(self._iterations)),
             }
         values |= {f"ticks {state}": str(count) for state, count in sorted(self._counters.items())}
+        warned = self._state is ControllerState.ACTIVE and self.warnings
+        level = DiagnosticStatus.WARN if warned else _LEVELS[self._state]
         status = DiagnosticStatus(
-            level=DiagnosticStatus.ERROR if error else _LEVELS[self._state],
+            level=DiagnosticStatus.ERROR if error else level,
             name=self._name,
-            message=error or self._reason or "planning",
+            message=error or self._reason or "; ".join(self.warnings) or "planning",
             hardware_id=self._hardware,
             values=[KeyValue(key=k, value=v) for k, v in values.items()],
         )

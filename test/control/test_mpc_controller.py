@@ -11,7 +11,7 @@ from mpc_tasks import START, arm
 
 from contact_estimation.control.controller import ControllerState, Observation
 from contact_estimation.control.mpc import load_mpc_settings
-from contact_estimation.control.mpc.controller import MpcController
+from contact_estimation.control.mpc.controller import ContactModelWarning, MpcController
 from contact_estimation.control.path import path_share
 from contact_estimation.control.registry import CONTROLLERS, make_controller
 from contact_estimation.control.situation import Plan
@@ -359,6 +359,16 @@ def test_a_sampled_start_is_searched_where_the_contact_changed_and_counts_as_tim
     made.deadline = 1e-9
     late = made.update(TICK, observation(contacts={"contact_1": phi}))
     assert late.state is ControllerState.SHORTENED and "solve late" in late.reason
+
+
+def test_every_activation_tells_that_the_plan_has_another_contact_than_the_estimate(controller):
+    tilted = observation().contacts["contact_1"].copy()
+    tilted[:3] = [800.0, 0.0, 600.0]
+    for _ in range(2):
+        with pytest.warns(ContactModelWarning, match=r"normal \[0.8, 0.0, 0.6\]"):
+            first = controller.activate(observation(contacts={"contact_1": tilted}))
+        assert len(first.warnings) == 1 and "but planned with stiffness" in first.warnings[0]
+    assert controller.activate(observation()).warnings == ()
 
 
 def test_a_jump_of_the_cost_is_measured_from_that_of_the_plan(monkeypatch):

@@ -270,6 +270,32 @@ def test_a_second_estimator_is_told_and_not_planned_from(graph, arm, task):
         graph.node.destroy_publisher(publisher)
 
 
+def test_a_plan_with_another_contact_than_the_estimate_is_logged_and_reported_at_every_activation(graph, arm, task):
+    diagnostics = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+
+    def feed() -> None:
+        told = message(arm, graph.now_ns(), True, 5.0)
+        told.contacts[0].stiffness.x = 2000.0
+        publish(told)
+
+    def reported() -> bool:
+        states = [s for m in diagnostics for s in m.status if s.name.startswith("mpc")]
+        return any(s.level == DiagnosticStatus.WARN and "but planned with stiffness" in s.message for s in states)
+
+    with graph.start("mpc", {"robot": "fr3", "task": task, "diagnostics_rate": 5.0}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            for times in (1, 2):
+                assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+                assert graph.spin(reported), process.text()
+                assert process.text().count("but planned with stiffness") == times
+                assert graph.change("mpc", Transition.TRANSITION_DEACTIVATE)
+                graph.spin(timeout=0.5)
+                diagnostics.clear()
+        assert process.stop() == 0, process.text()
+
+
 def test_an_estimate_that_cannot_be_read_or_planned_from_ends_the_push_and_not_the_node(graph, arm, task):
     """Bytes of another message, and a contact without stiffness: the last push may not stay in force."""
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose")

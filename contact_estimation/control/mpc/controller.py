@@ -10,6 +10,7 @@ normal, along which a part of the friction looks like pressure, then makes no la
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import warnings
 from collections.abc import Sequence
@@ -125,16 +126,22 @@ class MpcController(SupervisedController):
         Args:
             observation: where the arm is.
             equilibrium: (3,) [m] that is in force now, base frame; None: where the TCP is.
+
+        Returns:
+            The first command, with warnings where the plan assumes another contact than the observer estimates.
         """
         self._last_stiffness.clear()
-        return super().activate(observation, equilibrium)
+        command = super().activate(observation, equilibrium)
+        texts = self._compare_models(observation)
+        for text in texts:
+            warnings.warn(text, ContactModelWarning, stacklevel=2)
+        return dataclasses.replace(command, warnings=tuple(texts))
 
     def _restart(self, observation: Observation) -> None:
         self.problem.set("rotation", self._rotation.ravel(order="F"))
         self._torque = np.zeros(self.arm.n)  # [Nm] what else turns the joints
         self._set_unmodelled(np.zeros(3))
         self.problem.set("disturbance", self._torque)
-        self._compare_models(observation)
         self._rests.reset()
         self._apparent_stiffness.restart()
         self._contact_force(observation)
@@ -221,8 +228,9 @@ class MpcController(SupervisedController):
         felt = 0.0 if observation.force is None else float(self._normal @ observation.force)
         return float(self._normal @ self._law_force(observation)) >= self.settings.explained_force * felt
 
-    def _compare_models(self, observation: Observation) -> None:
-        """Warn where what the plan assumes of a contact is not what the observer estimates."""
+    def _compare_models(self, observation: Observation) -> list[str]:
+        """Return in what the plan's contacts differ from those that the observer estimates."""
+        texts = []
         for contact in self.settings.contacts if self.adapt else ():
             if contact.name not in observation.contacts:
                 continue
@@ -231,22 +239,15 @@ class MpcController(SupervisedController):
             size = float(np.linalg.norm(phi[:3]) * np.linalg.norm(contact.stiffness))
             away = float(np.linalg.norm(phi[6:9] - np.array(contact.point)))
             if law and not same_normal_force(law, contact.law):
-                self._warn(contact, f"law '{law}'", f"'{contact.law}'", f"law: {law}")
+                texts.append(_difference(contact, f"law '{law}'", f"'{contact.law}'", f"law: {law}"))
             if away > _POINT_MISMATCH:
                 words = np.round(phi[6:9], 3).tolist()
-                self._warn(contact, f"point {words} m (TCP)", f"{contact.point} m", f"point: {words}")
+                texts.append(_difference(contact, f"point {words} m (TCP)", f"{contact.point} m", f"point: {words}"))
             if float(phi[:3] @ np.array(contact.stiffness)) < _NORMAL_MISMATCH * size:
                 words = np.round(phi[:3] / np.linalg.norm(phi[:3]), 2).tolist()
-                self._warn(contact, f"normal {words}", f"stiffness {contact.stiffness}", f"a stiffness along {words}")
-
-    @staticmethod
-    def _warn(contact: ContactSettings, estimated: str, planned: str, answer: str) -> None:
-        warnings.warn(
-            f"contact '{contact.name}' is estimated with {estimated} but planned with {planned}; "
-            f"set {answer} in the task's contact, or correct the observer's",
-            ContactModelWarning,
-            stacklevel=5,
-        )
+                answer = f"a stiffness along {words}"
+                texts.append(_difference(contact, f"normal {words}", f"stiffness {contact.stiffness}", answer))
+        return texts
 
     def _output(self, state: np.ndarray, stage: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Return TCP position (3,) [m] and contact force (3,) [N] at a state, with the parameters of its stage."""
@@ -383,3 +384,11 @@ class MpcController(SupervisedController):
             if when <= self._planned:
                 return np.asarray(command.position)
         return self._position
+
+
+def _difference(contact: ContactSettings, estimated: str, planned: str, answer: str) -> str:
+    """Say in what the estimate of a contact differs from what is planned with, and what to do."""
+    return (
+        f"contact '{contact.name}' is estimated with {estimated} but planned with {planned}; "
+        f"set {answer} in the task's contact, or correct the observer's"
+    )
