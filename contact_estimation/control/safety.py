@@ -1,8 +1,11 @@
 """The safety filter between planner and robot: limits on step, rate, force and workspace, and a deadman.
 
 The filter acts on the equilibrium pose of the impedance controller. Its output never jumps. It starts at the arm's
-present equilibrium and moves by at most ``max_step`` per call and ``max_rate`` per second. It stays in the workspace
-and never stretches the impedance springs beyond ``max_force`` and ``max_torque``.
+present equilibrium, stays in the workspace, and moves by at most ``max_step`` per call and ``max_rate`` per second.
+
+No command stretches the impedance springs beyond ``max_force`` and ``max_torque``, except at an arm that is pushed or
+turned away. There the equilibrium yields, faster than ``max_rate``, but by at most ``max_step`` (turned: 0.05 rad) per
+call, and not out of the workspace. The springs are longer until it has caught up. A held equilibrium does not yield.
 """
 
 from __future__ import annotations

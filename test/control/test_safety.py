@@ -81,6 +81,23 @@ def test_spring_force_is_limited_when_the_arm_stands_still():
     assert np.linalg.norm(K * command.position) == pytest.approx(30.0, rel=1e-9)
 
 
+@pytest.mark.parametrize(("speed", "kept"), [(0.4, True), (1.0, False)])
+def test_the_equilibrium_yields_to_an_arm_that_is_pushed_away_by_max_step_per_command(speed, kept):
+    """The force keeps its limit up to that speed (0.5 m/s); beyond it, once the arm stands again."""
+    safety, forces = make(), []
+    safety.activate(0.0, np.zeros(3), np.eye(3))
+    before = np.zeros(3)
+    for k in range(1, 60):
+        measured = np.array([min(0.01 * k * speed, 0.2), 0.0, 0.0])
+        safety.deadman.fresh(0.01 * k)
+        command = safety.filter(0.01 * k, np.zeros(3), np.eye(3), measured)
+        assert np.linalg.norm(command.position - before) <= safety.settings.max_step + 1e-12
+        before = command.position
+        forces.append(float(np.linalg.norm(K * (command.position - measured))))
+    assert (max(forces) <= 30.0 + 1e-9) == kept
+    assert forces[-1] == pytest.approx(30.0)
+
+
 def test_deadman_holds_at_50_ms_and_stops_at_200_ms_for_good():
     safety = make()
     safety.activate(0.0, np.zeros(3), np.eye(3))
