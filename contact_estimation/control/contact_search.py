@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contact_estimation.control.mpc.settings import SafetyLimits
+from contact_estimation.control.mpc.settings import SupervisionSettings
 from contact_estimation.control.path import detour
 
 
@@ -23,7 +23,7 @@ class ContactSearch:
         back: (3,) way [m] to where the tool pressed, across the normal; zero where that is not known.
     """
 
-    limits: SafetyLimits
+    limits: SupervisionSettings
     normal: np.ndarray
     begun_at: np.ndarray
     begun: float

@@ -8,7 +8,7 @@ import pytest
 from contact_estimation.control.contact_loss import LossDetector
 from contact_estimation.control.contact_search import ContactSearch, retreat_path
 from contact_estimation.control.controller import Observation
-from contact_estimation.control.mpc.settings import SafetyLimits, load_mpc_settings
+from contact_estimation.control.mpc.settings import SupervisionSettings, load_mpc_settings
 
 UP = np.array([0.0, 0.0, 1.0])
 
@@ -38,7 +38,9 @@ def test_a_strong_push_that_the_observer_gives_no_contact_for_is_not_a_loss():
 
 
 def search(on_loss: str) -> ContactSearch:
-    return ContactSearch(SafetyLimits(on_loss=on_loss), UP, np.zeros(3), 1.0, "gone", np.array([-0.03, 0.0, 0.0]))
+    return ContactSearch(
+        SupervisionSettings(on_loss=on_loss), UP, np.zeros(3), 1.0, "gone", np.array([-0.03, 0.0, 0.0])
+    )
 
 
 def test_a_search_sinks_and_gives_up():

@@ -49,7 +49,7 @@ class CostWeights:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SafetyLimits:
+class SupervisionSettings:
     """When a contact controller may no longer be trusted, and what it does then."""
 
     max_age: float = key(0.06, doc="an estimate older than this is stale", unit="s", check=positive)
@@ -270,7 +270,7 @@ class MpcSettings:
         "to push back",
         check=positive,
     )
-    safety: SafetyLimits = key(SafetyLimits(), doc="limits and fallback")
+    safety: SupervisionSettings = key(SupervisionSettings(), doc="limits and fallback")
     sampling: SamplingSettings = key(SamplingSettings(), doc="the sampling warm start")
     pi: PiGains = key(PiGains(), doc="gains of controller pi")
     admittance: ForceAdmittanceGains = key(ForceAdmittanceGains(), doc="gain of controller admittance")
