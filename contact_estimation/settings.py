@@ -367,6 +367,13 @@ def share_file(*parts: str) -> Path:
     )
 
 
+def find_urdf(name: str, folder: Path | str) -> Path | None:
+    """Find a URDF by its path from a profile's ``folder`` on, or by the name of a shipped robot's; else None."""
+    own = [Path(folder, name)] if folder or Path(name).is_absolute() else []
+    places = [*own, *share_file("config", "robots").glob(f"*/{name}")]
+    return next((place for place in places if place.is_file()), None)
+
+
 def config_files(kind: str, folder: Path | str | None = None) -> dict[str, Path]:
     """Find every configuration of a kind that can be named.
 

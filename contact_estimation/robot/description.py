@@ -12,14 +12,16 @@ import pinocchio as pin
 from contact_estimation.exceptions import ContactEstimationError, ModelError
 from contact_estimation.robot.settings import RobotSettings
 from contact_estimation.robot.tool import add_tool, load_tool
-from contact_estimation.settings import share_file
+from contact_estimation.settings import find_urdf, share_file
 
 #: [rad], [rad/s] Limit of a joint that has none: a URDF's ``continuous`` joint.
 UNLIMITED = 1e4
 
 
 def urdf_path(settings: RobotSettings) -> Path:
-    """Where the robot's URDF is: a path as given, in its profile folder, or in that of a shipped robot.
+    """Where the robot's URDF is: from its profile folder on, or in that of a shipped robot.
+
+    A file of that name in the working directory is no description of the robot.
 
     Args:
         settings: of the robot.
@@ -27,16 +29,14 @@ def urdf_path(settings: RobotSettings) -> Path:
     Raises:
         ModelError: it is in none of these places.
     """
-    shipped = share_file("config", "robots")
-    places = [Path(settings.urdf), Path(settings.folder or ".") / settings.urdf, *shipped.glob(f"*/{settings.urdf}")]
-    for place in places:
-        if place.is_file():
-            return place
-    known = sorted(path.name for path in shipped.glob("*/*.urdf"))
-    raise ModelError(
-        f"robot '{settings.name}': no URDF at '{settings.urdf}', nor in {settings.folder or 'its folder'}, nor under "
-        f"that name among the shipped ones ({', '.join(known)})"
-    )
+    found = find_urdf(settings.urdf, settings.folder)
+    if found is None:
+        known = sorted(path.name for path in share_file("config", "robots").glob("*/*.urdf"))
+        raise ModelError(
+            f"robot '{settings.name}': no URDF at '{settings.urdf}' from its folder on ({settings.folder or 'none'}), "
+            f"nor under that name among the shipped ones ({', '.join(known)}); correct 'urdf', or give the whole path"
+        )
+    return found
 
 
 def description_text(settings: RobotSettings) -> str:

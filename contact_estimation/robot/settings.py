@@ -58,7 +58,9 @@ class RobotSettings:
         [0.0, 0.0, -9.81], doc="gravity in base axes; change it for an arm on a wall or ceiling", unit="m/s^2", length=3
     )
     tool: str = key(
-        "", doc="tool behind the flange: a name in config/tools or the profile's tools/, or path of a YAML; empty: none"
+        "",
+        doc="tool behind the flange: a name in config/tools or the profile's tools/, or path of a YAML, from the "
+        "profile folder on; empty: none",
     )
     tool_mass: float = key(0.0, doc="mass of a load behind the flange, beside the tool", unit="kg", check=non_negative)
     tool_com: list[float] = key(
@@ -81,6 +83,8 @@ def load_robot_settings(name: str, tool: str = "") -> RobotSettings:
     settings = dataclasses.replace(settings, folder=settings.folder or str(path.resolve().parent))
     if tool:
         settings = dataclasses.replace(settings, tool=tool, tool_mass=0.0, tool_com=[0.0, 0.0, 0.0])
+    elif settings.tool.endswith((".yaml", ".yml")):
+        settings = dataclasses.replace(settings, tool=str(Path(settings.folder, settings.tool)))
     if settings.tool:
         settings = dataclasses.replace(
             settings, tool=str(find_config("tools", settings.tool, settings.folder).resolve())

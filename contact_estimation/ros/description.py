@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import yaml
 
 from contact_estimation.exceptions import ConfigError
-from contact_estimation.settings import find_config, load_yaml, share_file
+from contact_estimation.settings import find_config, find_urdf, load_yaml, share_file
 
 
 class LaunchedRobot:
@@ -30,7 +30,8 @@ class LaunchedRobot:
         self.values = load_yaml(path)
         self.folder = Path(self.values.get("folder") or path.resolve().parent)
         self.name = str(self.values["name"])
-        self.tool = tool or str(self.values.get("tool", ""))
+        own = str(self.values.get("tool", ""))
+        self.tool = tool or (str(self.folder / own) if own.endswith((".yaml", ".yml")) else own)
 
     def urdf(self, prefix: str = "") -> str:
         """Text of its description with the tool, every link named behind ``prefix``.
@@ -41,10 +42,12 @@ class LaunchedRobot:
             ConfigError: there is no URDF.
         """
         name = self.values["urdf"]
-        for place in (Path(name), self.folder / name, *share_file("config", "robots").glob(f"*/{name}")):
-            if place.is_file():
-                return prefix_links(self._with_tool(place.read_text()), prefix)
-        raise ConfigError(f"robot '{self.name}': no URDF '{name}' in {self.folder}; correct 'urdf' in its robot.yaml")
+        path = find_urdf(name, self.folder)
+        if path is None:
+            raise ConfigError(
+                f"robot '{self.name}': no URDF '{name}' in {self.folder}; correct 'urdf' in its robot.yaml"
+            )
+        return prefix_links(self._with_tool(path.read_text()), prefix)
 
     def _with_tool(self, text: str) -> str:
         if not self.tool:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -14,6 +15,7 @@ from contact_estimation.exceptions import ModelError
 from contact_estimation.robot import Arm, load_arm
 from contact_estimation.robot.description import load_model, urdf_path
 from contact_estimation.robot.settings import load_robot_settings
+from contact_estimation.ros.description import LaunchedRobot
 
 
 def rotation(rpy):
@@ -113,6 +115,20 @@ def test_text_that_is_no_urdf(tmp_path):
 def test_wrong_names_are_refused(changes, words):
     with pytest.raises(ModelError, match=words):
         load_model(dataclasses.replace(load_robot_settings("ur16e"), **changes))
+
+
+def test_a_description_in_the_working_directory_is_not_that_of_the_profile(tmp_path, monkeypatch):
+    settings = load_robot_settings("ur16e")
+    own = urdf_path(settings)
+    (tmp_path / own.name).write_text(own.read_text().replace("ur16e", "another"))
+    monkeypatch.chdir(tmp_path)
+    assert urdf_path(settings) == own
+    assert LaunchedRobot("ur16e", "").urdf() == own.read_text()
+    (tmp_path / "mine.urdf").write_text(own.read_text())
+    for folder in (settings.folder, ""):
+        with pytest.raises(ModelError, match=r"no URDF at 'mine.urdf'"):
+            urdf_path(dataclasses.replace(settings, urdf="mine.urdf", folder=folder))
+    assert urdf_path(dataclasses.replace(settings, urdf="mine.urdf", folder=".")) == Path("mine.urdf")
 
 
 @pytest.mark.parametrize("limit", [r"<limit [^>]*/>", None])

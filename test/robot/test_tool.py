@@ -15,6 +15,7 @@ from contact_estimation.robot.description import description_text
 from contact_estimation.robot.profile import write_profile
 from contact_estimation.robot.surface import link_surface
 from contact_estimation.robot.tool import ToolSettings, add_tool, load_tool
+from contact_estimation.ros.description import LaunchedRobot
 from contact_estimation.settings import to_mapping
 from contact_estimation.viz.meshes import arm_meshes
 
@@ -119,6 +120,19 @@ def test_a_profile_takes_its_tool_along(gripper, tmp_path):
     assert load_arm(str(folder)).tool == gripper.tool
     other = load_robot_settings(str(folder), write(tmp_path, mass=3.0))
     assert load_tool(other.tool).mass == 3.0 and other.tool_mass == 0.0
+
+
+def test_a_path_of_a_profiles_tool_leads_from_its_folder_not_from_the_working_directory(tmp_path, monkeypatch):
+    (tmp_path / "profile" / "tools").mkdir(parents=True)
+    (tmp_path / "tools").mkdir()
+    text = yaml.safe_dump({**to_mapping(load_robot_settings("fr3")), "folder": "", "tool": "tools/mine.yaml"})
+    (tmp_path / "profile" / "robot.yaml").write_text(text)
+    (tmp_path / "profile" / "tools" / "mine.yaml").write_text("mass: 1.0")
+    (tmp_path / "tools" / "mine.yaml").write_text("mass: 2.0")
+    monkeypatch.chdir(tmp_path)
+    assert load_tool(load_robot_settings("profile").tool).mass == 1.0
+    assert 'value="1.0"' in LaunchedRobot("profile", "").urdf()
+    assert load_tool(load_robot_settings("profile", "tools/mine.yaml").tool).mass == 2.0, "a path that is given"
 
 
 def test_a_tool_replaces_the_load_of_the_profile(tmp_path):
