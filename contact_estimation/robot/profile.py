@@ -9,7 +9,7 @@ import yaml
 
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot.description import urdf_path
-from contact_estimation.robot.settings import RobotSettings
+from contact_estimation.robot.settings import RobotSettings, load_robot_settings
 from contact_estimation.settings import to_mapping
 
 
@@ -37,7 +37,8 @@ def write_profile(settings: RobotSettings, folder: Path) -> Path:
 
     Args:
         settings: the robot's settings; they become the folder's ``robot.yaml``.
-        folder: what is made; the profile's own folder is left as it is.
+        folder: what is made. The profile's own folder is left as it is while it has these settings; with other settings
+            its ``robot.yaml`` is overwritten, and the comments there are lost.
 
     Returns:
         The folder.
@@ -47,6 +48,8 @@ def write_profile(settings: RobotSettings, folder: Path) -> Path:
     """
     check_profile_folder(settings, folder)
     source, own = Path(settings.folder) if settings.folder else None, _own(settings, folder)
+    if own and (folder / "robot.yaml").is_file() and load_robot_settings(str(folder)) == settings:
+        return folder
     description = urdf_path(settings)
     tool = Path(settings.tool)
     named = {"folder": "", "urdf": description.name, "tool": tool.stem}

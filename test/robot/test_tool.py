@@ -122,6 +122,15 @@ def test_a_profile_takes_its_tool_along(gripper, tmp_path):
     assert load_tool(other.tool).mass == 3.0 and other.tool_mass == 0.0
 
 
+def test_a_profile_written_into_its_own_folder_changes_only_with_its_settings(gripper, tmp_path):
+    folder = write_profile(gripper.settings, tmp_path / "mine")
+    (folder / "robot.yaml").write_text(text := "# a comment\n" + (folder / "robot.yaml").read_text())
+    settings = load_robot_settings(str(folder))
+    assert (write_profile(settings, folder) / "robot.yaml").read_text() == text
+    changed = dataclasses.replace(settings, tool_mass=1.5)
+    assert load_robot_settings(str(write_profile(changed, folder))) == changed
+
+
 def test_a_path_of_a_profiles_tool_leads_from_its_folder_not_from_the_working_directory(tmp_path, monkeypatch):
     (tmp_path / "profile" / "tools").mkdir(parents=True)
     (tmp_path / "tools").mkdir()
