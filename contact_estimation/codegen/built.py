@@ -18,7 +18,7 @@ import casadi as ca
 
 from contact_estimation.codegen.build_key import build_key
 from contact_estimation.codegen.cache import is_sealed, open_cache, read_sealed, seal
-from contact_estimation.codegen.compile import CompiledFunction, compile_functions
+from contact_estimation.codegen.compile import CompiledFunction, compile_functions, load_compiled
 from contact_estimation.codegen.compiler import STRAIGHT_FLAGS, determinants, find_compiler
 from contact_estimation.exceptions import CodegenError
 
@@ -81,14 +81,17 @@ def _record(
 
 
 def _open(record: Path) -> dict[str, CompiledFunction] | None:
-    """Return the functions of a record, None unless it and all of its shared objects are whole."""
+    """Return the functions of a record, None unless it and all of its shared objects are whole and can be loaded."""
     content = read_sealed(record)
     if content is None:
         return None
     paths = {name: record.with_name(file) for name, file in json.loads(content).items()}
     if not all(is_sealed(path) for path in paths.values()):
         return None
-    return {name: CompiledFunction(ca.external(path.stem, str(path)), "c", path) for name, path in paths.items()}
+    try:
+        return {name: load_compiled(path) for name, path in paths.items()}
+    except CodegenError:  # building says it
+        return None
 
 
 def _write(record: Path, paths: dict[str, Path | None]) -> None:

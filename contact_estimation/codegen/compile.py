@@ -16,6 +16,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from contact_estimation.codegen.cache import VARIABLE
 from contact_estimation.codegen.compiler import RARE_FLAGS, STRAIGHT_FLAGS, find_compiler, shared_object
 from contact_estimation.codegen.progress import Progress
 from contact_estimation.exceptions import CodegenError
@@ -123,14 +124,15 @@ def compile_functions(
         functions: casadi.Functions that can generate C, with dense arguments and results.
         flags: compiler flags; part of the cache key.
         cache: cache folder, default :func:`~contact_estimation.codegen.cache.cache_directory`.
-        fallback: run on CasADi's virtual machine, with a :class:`CodegenWarning`, when compiling is impossible.
+        fallback: run on CasADi's virtual machine, with a :class:`CodegenWarning`, when compiling or loading is
+            impossible.
         rare: names of functions that run so rarely that compiling them fast matters more than their speed.
 
     Returns:
         The compiled functions, in the order of ``functions``.
 
     Raises:
-        CodegenError: compiling is impossible and ``fallback`` is False, or arguments are not dense.
+        CodegenError: compiling or loading is impossible and ``fallback`` is False, or arguments are not dense.
     """
     for function in functions:
         if function.nnz_in() != function.numel_in() or function.nnz_out() != function.numel_out():
@@ -148,8 +150,7 @@ def compile_functions(
     compiled = []
     for function, job in zip(functions, jobs):
         try:
-            path = job.result()
-            compiled.append(CompiledFunction(ca.external(path.stem, str(path)), "c", path))
+            compiled.append(load_compiled(job.result()))
         except CodegenError as error:
             if not fallback:
                 raise
@@ -160,6 +161,26 @@ def compile_functions(
             )
             compiled.append(CompiledFunction(function, "vm", None))
     return compiled
+
+
+def load_compiled(path: Path) -> CompiledFunction:
+    """Load the function that a shared object of the cache is named after.
+
+    Args:
+        path: of the shared object.
+
+    Raises:
+        CodegenError: the system does not load it, as from a file system that is mounted noexec.
+    """
+    try:
+        function = ca.external(path.stem, str(path))
+    except RuntimeError as error:
+        reason = str(error).partition(f"Error code: {path}: ")[2].partition("\n")[0]
+        raise CodegenError(
+            f"{path} cannot be loaded ({reason or error}); if its file system is mounted noexec, choose another folder "
+            f"with {VARIABLE}=/path/to/folder"
+        ) from error
+    return CompiledFunction(function, "c", path)
 
 
 def _generate(function: ca.Function) -> str:

@@ -8,6 +8,7 @@ import pytest
 from contact_estimation import load_arm, open_stream
 from contact_estimation.codegen import CodegenWarning, build_key, built
 from contact_estimation.codegen.built import compile_all_built
+from contact_estimation.codegen.cache import seal
 from contact_estimation.filters.plausibility.exchange import build_exchanged
 from contact_estimation.filters.sample_limits import build_limits
 
@@ -67,6 +68,17 @@ def test_a_damaged_file_is_made_anew(cache, builds, kind):
     path.write_bytes(content[:20] + b"?" + content[21:])
     assert torque(compile_all_built(*LIMITS, 2, cache=cache)) == [6.0, 6.0]
     assert len(builds) == 2 and path.read_bytes() == content
+
+
+def test_an_object_that_cannot_be_loaded_is_built_and_runs_on_the_virtual_machine(cache, builds):
+    compile_all_built(*LIMITS, 2, cache=cache)
+    (path,) = cache.glob("*.so")
+    path.unlink()
+    path.write_bytes(b"no shared object")
+    seal(path)
+    with pytest.warns(CodegenWarning, match=r"virtual machine.*cannot be loaded \(file too short\).*noexec"):
+        assert torque(compile_all_built(*LIMITS, 2, cache=cache)) == [6.0, 6.0]
+    assert len(builds) == 2
 
 
 def test_code_of_somebody_else_is_built_every_time(cache, builds):

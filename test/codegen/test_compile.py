@@ -99,7 +99,10 @@ def test_sparse_arguments_are_refused():
         compile_function(ca.Function("sparse", [x], [2 * ca.densify(x)]))
 
 
-@pytest.mark.parametrize("fault", ["no compiler", "read-only cache", "cache of somebody else", "compiler that fails"])
+@pytest.mark.parametrize(
+    "fault",
+    ["no compiler", "read-only cache", "cache of somebody else", "compiler that fails", "object that is not loaded"],
+)
 def test_without_compiled_code_the_machine_runs_it_and_says_why(function, cache, monkeypatch, fault):
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 3)), rng.normal(size=3)
@@ -108,6 +111,7 @@ def test_without_compiled_code_the_machine_runs_it_and_says_why(function, cache,
         "read-only cache": "read-only",
         "cache of somebody else": "belongs to user",
         "compiler that fails": "failed",
+        "object that is not loaded": "cannot be loaded",
     }[fault]
     if fault == "no compiler":
         monkeypatch.setenv("CC", "no-such-compiler")
@@ -117,9 +121,9 @@ def test_without_compiled_code_the_machine_runs_it_and_says_why(function, cache,
         monkeypatch.setattr("contact_estimation.codegen.cache.os.getuid", lambda: 4711)
     else:
         script = cache / "compiler"
-        script.write_text(
-            '#!/bin/sh\ncase "$1" in --version) echo broken 1.0;; *) echo "cannot do it" >&2; exit 3;; esac\n'
-        )
+        # The second one writes an empty line where the object is wanted.
+        work = 'echo "cannot do it" >&2; exit 3' if "fails" in fault else "while [ $1 != -o ]; do shift; done; echo >$2"
+        script.write_text(f'#!/bin/sh\ncase "$1" in --version) echo broken 1.0;; *) {work};; esac\n')
         script.chmod(0o700)
         monkeypatch.setenv("CC", str(script))
     try:
