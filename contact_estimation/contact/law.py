@@ -14,6 +14,8 @@ from typing import Any, Protocol, TypeAlias
 Expression: TypeAlias = Any
 #: Words by which ``estimate`` asks for a law's parameters.
 LAW_GROUPS = ("tangential", "law")
+#: Names of the friction coefficients along tangent 1 and tangent 2; a law has both or neither.
+FRICTION = ("friction_1", "friction_2")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +23,8 @@ class LawParameter:
     """A parameter of a contact law, and what is known about it before anything was measured.
 
     Attributes:
-        name: word in settings, messages and reports, unique within the law.
+        name: word in settings, messages and reports, unique within the law. To the contact IMM filter those of
+            :data:`FRICTION` are friction coefficients.
         unit: SI unit, empty where there is none.
         scale: SI value of one internal unit; the filters' states should be of order one.
         mean: prior mean [unit].

@@ -7,7 +7,7 @@ import functools
 import casadi as ca
 
 from contact_estimation import plugins
-from contact_estimation.contact.law import LAW_GROUPS, ContactLaw, LawParameter
+from contact_estimation.contact.law import FRICTION, LAW_GROUPS, ContactLaw, LawParameter
 from contact_estimation.exceptions import ConfigError
 
 
@@ -61,11 +61,17 @@ def _checked(name: str, law: object) -> ContactLaw:
     for word in ("feels_slip", "opens"):
         if not isinstance(getattr(law, word, None), bool):
             raise ConfigError(f"contact law '{name}': '{word}' must be True or False, found {getattr(law, word, None)}")
+    names = [p.name for p in parameters]
     wrong = [p.name for p in parameters if p.group not in LAW_GROUPS or not p.scale > 0 or p.std < 0]
-    if wrong or len({p.name for p in parameters}) != len(parameters):
+    if wrong or len(set(names)) != len(names):
         raise ConfigError(
             f"contact law '{name}': parameters need different names, a scale above 0, a std of 0 or more and a group "
-            f"of {', '.join(LAW_GROUPS)}; found {', '.join(wrong) or [p.name for p in parameters]}"
+            f"of {', '.join(LAW_GROUPS)}; found {', '.join(wrong) or names}"
+        )
+    if len(set(names) & set(FRICTION)) == 1:
+        raise ConfigError(
+            f"contact law '{name}': parameters {' and '.join(FRICTION)} are the friction coefficients along the two "
+            f"tangents; give both, or another name; found {names}"
         )
     _check_force(name, law)  # type: ignore[arg-type]  # what is left of the protocol is checked there
     return law  # type: ignore[return-value]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contact_estimation.contact.law import Expression, LawParameter
+from contact_estimation.contact.law import FRICTION, Expression, LawParameter
 
 
 class Sliding:
@@ -13,8 +13,8 @@ class Sliding:
     """
 
     parameters: tuple[LawParameter, ...] = tuple(
-        LawParameter(name=f"friction_{i}", mean=0.0, std=0.1, time_constant=0.4, bound=3.0, group="tangential")
-        for i in (1, 2)
+        LawParameter(name=name, mean=0.0, std=0.1, time_constant=0.4, bound=3.0, group="tangential")
+        for name in FRICTION
     )
     feels_slip = False
     opens = False

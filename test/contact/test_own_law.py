@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
 
 import numpy as np
@@ -21,6 +22,7 @@ from contact_estimation.control.mpc import load_mpc_settings
 from contact_estimation.control.mpc.controller import ContactModelWarning, MpcController
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.observer import ContactState, Estimate
+from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.io.npz import write_npz
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import replace
@@ -146,6 +148,17 @@ def test_a_law_of_an_installed_package_is_found_by_its_entry_point(tmp_path, mon
     assert "pad_package" in sys.modules
 
 
+@pytest.mark.parametrize(
+    "names, friction", [("friction_radial", []), ("friction_1 friction_2", [0, 1]), ("friction_2 friction_1", [1, 0])]
+)
+def test_a_parameter_is_a_friction_coefficient_by_its_whole_name(names, friction, tmp_path):
+    path = tmp_path / "rubbing.py"
+    several = f'tuple(LawParameter(name=n, mean=0.0, std=0.1) for n in "{names}".split())'
+    path.write_text(re.sub(r"\(LawParameter.*", several, ADHESIVE))
+    contact = load_observer_settings("contact_imm").contacts[0]
+    assert dataclasses.replace(contact, law=f"{path}:Adhesive").friction == friction
+
+
 BAD = {
     "unknown name": ("", "sprung", "there is no contact law 'sprung' .nearest: 'spring'.. Known: spring, sliding"),
     "no module": ("", "no_such_module:Law", "'no_such_module' cannot be imported .ModuleNotFoundError"),
@@ -155,6 +168,11 @@ BAD = {
     "arguments": (ADHESIVE + "    def __init__(self, reach): ...", "{}:Adhesive", "cannot be made without arguments"),
     "no flag": (ADHESIVE.replace("opens = True", ""), "{}:Adhesive", "'opens' must be True or False, found None"),
     "parameters": (ADHESIVE.replace("parameters = (", "parameters = list, ("), "{}:Adhesive", "tuple of LawParameter"),
+    "one friction": (
+        ADHESIVE.replace('"reach"', '"friction_1"'),
+        "{}:Adhesive",
+        "friction_1 and friction_2 are .* both",
+    ),
     "shape": (
         ADHESIVE.replace("0 * slip", "depth"),
         "{}:Adhesive",

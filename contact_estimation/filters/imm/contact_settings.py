@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from contact_estimation.contact.law import LAW_GROUPS, LawParameter
+from contact_estimation.contact.law import FRICTION, LAW_GROUPS, LawParameter
 from contact_estimation.contact.registry import find_law
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import key, non_negative, positive
@@ -150,8 +150,9 @@ class ImmContact:
 
     @property
     def friction(self) -> list[int]:
-        """Which of the law's own parameters are friction coefficients, one per tangent."""
-        return [k for k, p in enumerate(find_law(self.law).parameters) if p.name.startswith("friction_")]
+        """Which of the law's own parameters are friction coefficients, tangent 1 before tangent 2; empty: none."""
+        names = [p.name for p in find_law(self.law).parameters]
+        return [names.index(name) for name in FRICTION if name in names]
 
     @property
     def law_prior(self) -> list[LawParameter]:
