@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from contact_estimation.contact.law import ContactLaw, Expression
+from contact_estimation.contact.law import FRICTION, ContactLaw, Expression
 
 #: [N/m] keeps the normal defined while an estimate passes through K = 0; far below any real stiffness.
 _SOFTENING = 1e-3
@@ -110,3 +110,25 @@ def same_sign(stiffness: NDArray[np.float64], reference: NDArray[np.float64]) ->
         K or -K (3,) [N/m].
     """
     return -stiffness if float(np.dot(stiffness, reference)) < 0 else stiffness
+
+
+def same_side(
+    law: ContactLaw, parameters: NDArray[np.float64], covariance: NDArray[np.float64], reference: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the parameters and the covariance of a contact with the K of :func:`same_sign`.
+
+    With K the depth, the normal force and tangent 2 change their signs, tangent 1 does not. So the force remains if the
+    friction coefficient along tangent 1 changes its sign, too. A law that opens tells K from -K and keeps both.
+
+    Args:
+        law: the contact law.
+        parameters: (9 + P,) [K; x_rest; x_tcp; law parameters] [SI].
+        covariance: (9 + P, 9 + P) of them.
+        reference: (3,), any unit.
+    """
+    if law.opens or float(np.dot(parameters[:3], reference)) >= 0:
+        return parameters, covariance
+    odd = [0, 1, 2, *(9 + k for k, p in enumerate(law.parameters) if p.name == FRICTION[0])]
+    sign = np.ones(len(parameters))
+    sign[odd] = -1.0
+    return sign * parameters, sign[:, None] * covariance * sign

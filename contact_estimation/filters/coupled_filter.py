@@ -14,7 +14,7 @@ import numpy as np
 
 from contact_estimation.codegen import compile_built, named_function
 from contact_estimation.contact import ParallelContacts
-from contact_estimation.contact.closed import same_sign
+from contact_estimation.contact.closed import same_side
 from contact_estimation.dynamics import CoupledStep
 from contact_estimation.filters.consistency import ContactTorque
 from contact_estimation.filters.kalman import packed_size, unpack, unpack_array
@@ -106,8 +106,8 @@ class CoupledFilter(ABC):
         self.channels = [f"{kind} of {joint}" for kind in measured for joint in arm.joint_names]
         self._size = 2 * arm.n + contacts.n_estimated
         names = [[p.name for p in law.parameters] for law in contacts.laws]
-        references = [np.asarray(c.stiffness) for c in contacts.contacts]
-        self._each = (contacts.contacts, contacts.laws, references, names)
+        self._references = [np.asarray(c.stiffness) for c in contacts.contacts]
+        self._each = (contacts.contacts, names)
         self._output = compile_built(build_output, arm, contacts)
         self._contact_torque = compile_built(build_contact_torque, arm, contacts)
         self._contact_torque_views = ContactTorque(**self._contact_torque.outputs)
@@ -140,12 +140,13 @@ class CoupledFilter(ABC):
         run()
         out = run.outputs
         covariance = unpack_array(packed, len(x))
-        values = self.contacts.in_si(out["phi_now"], covariance[2 * n :, 2 * n :])
+        found = self.contacts.in_si(out["phi_now"], covariance[2 * n :, 2 * n :])
+        values = [same_side(law, *one, at) for law, one, at in zip(self.contacts.laws, found, self._references)]
         contacts = tuple(
             ContactState(
                 c.name,
                 1.0,
-                phi[:3] if law.opens else same_sign(phi[:3], reference),
+                phi[:3],
                 phi[3:6],
                 phi[6:9],
                 out["points"][3 * i : 3 * i + 3].copy(),
@@ -154,7 +155,7 @@ class CoupledFilter(ABC):
                 law_parameters=dict(zip(names, phi[9:].tolist())),
                 link=self.arm.tool_link,
             )
-            for i, (c, law, reference, names, (phi, spread)) in enumerate(zip(*self._each, values))
+            for i, (c, names, (phi, spread)) in enumerate(zip(*self._each, values))
         )
         return Estimate(
             t=self._t,

@@ -4,7 +4,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from contact_estimation.contact.closed import from_stiffness_vector, same_sign
+from contact_estimation.contact.closed import from_stiffness_vector, same_side, same_sign
+from contact_estimation.contact.registry import find_law
 from contact_estimation.contact.spring import Spring
 
 REST = np.array([0.1, -0.2, 0.3])
@@ -38,6 +39,27 @@ def test_the_opposite_stiffness_is_the_same_contact():
     np.testing.assert_allclose(values(force(stiffness, point)), values(force(-stiffness, point)))
     np.testing.assert_array_equal(same_sign(-stiffness, [0, 0, 1.0]), stiffness)
     np.testing.assert_array_equal(same_sign(stiffness, [0, 0, 1.0]), stiffness)
+
+
+@pytest.mark.parametrize("name", ["spring", "sliding", "sticking", "mindlin"])
+def test_the_contact_on_the_other_side_has_the_same_force_and_variance(name):
+    law, reference = find_law(name), np.array([1.0, 2.0, 3.0])
+    phi = ca.SX.sym("phi", 9 + len(law.parameters))
+    stretch = phi[3:6] - ca.SX([0.1, -0.2, 0.29])
+    expression = from_stiffness_vector(law, phi[:3], stretch, phi[9:], reference).force_base
+    function = ca.Function("force", [phi], [expression, ca.jacobian(expression, phi)])
+    rng = np.random.default_rng(0)
+    parameters = np.concatenate([[-1e3, 2e3, -5e3], REST, np.zeros(3), rng.normal(size=phi.numel() - 9)])
+    root = rng.normal(size=(phi.numel(), phi.numel()))
+    other, covariance = same_side(law, parameters, root @ root.T, reference)
+    np.testing.assert_array_equal(other[:9], [1e3, -2e3, 5e3, *REST, 0, 0, 0])
+    found = [
+        (force.full(), jacobian.full() @ spread @ jacobian.full().T)
+        for (force, jacobian), spread in ((function(parameters), root @ root.T), (function(other), covariance))
+    ]
+    for mine, its in zip(*found):
+        np.testing.assert_allclose(its, mine, rtol=1e-9)
+    assert same_side(find_law("unilateral"), parameters, covariance, reference) == (parameters, covariance)
 
 
 def test_force_and_derivative_stay_finite_at_zero_stiffness():

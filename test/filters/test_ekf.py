@@ -10,6 +10,7 @@ from textbook_ekf import TextbookEkf
 from contact_estimation.contact import ContactSettings
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.ekf import Ekf
+from contact_estimation.filters.kalman import pack_array
 from contact_estimation.filters.process_noise import state_intensity, torque_intensity
 from contact_estimation.filters.settings import EkfSettings, MeasurementNoise, ProcessNoise
 from contact_estimation.robot import Arm, load_arm
@@ -111,6 +112,19 @@ def test_planted_rest_is_recovered(arm, samples):
     assert estimates[-1].contacts[0].rest[2] == pytest.approx(truth[2], abs=5e-5)
     covariance = estimates[-1].contacts[0].covariance
     assert 0 < covariance[5, 5] < 1e-8 and not covariance[:3].any() and not covariance[6:].any()
+
+
+def test_an_estimate_tells_the_covariance_of_the_stiffness_whose_sign_it_tells(arm, samples):
+    ekf, _ = run(arm, settings_of(("stiffness", "rest", "point")), samples[:160])
+    contact, n = ekf.estimate().contacts[0], arm.n
+    sign = np.ones(len(ekf.state))
+    sign[2 * n : 2 * n + 3] = -1.0
+    ekf.state[:] *= sign
+    ekf._state["P"][:] = pack_array(sign[:, None] * ekf.covariance * sign)
+    other = ekf.estimate().contacts[0]
+    assert np.abs(contact.covariance[:3, 3:]).max() > 0.0
+    np.testing.assert_allclose(other.stiffness, contact.stiffness, rtol=1e-12)
+    np.testing.assert_allclose(other.covariance, contact.covariance, rtol=1e-12)
 
 
 def test_normalised_innovation_tells_a_right_model_from_a_wrong_one(arm, samples):
