@@ -7,6 +7,7 @@ it that is estimated. Internal units never leave the package: every number at th
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import casadi as ca
@@ -37,6 +38,7 @@ class Entry(NamedTuple):
         unit: SI unit.
         scale: SI value of one internal unit.
         intensity: of the noise that drives a law's parameter [internal unit^2/s].
+        time_constant: [s] after which a law's parameter has forgotten its deviation from the start.
     """
 
     contact: int
@@ -46,6 +48,7 @@ class Entry(NamedTuple):
     unit: str
     scale: float
     intensity: float = 0.0
+    time_constant: float = math.inf
 
 
 class ContactParts(NamedTuple):
@@ -99,7 +102,9 @@ class ParallelContacts:
                 for kind in CONTACT_PARAMETERS
                 for axis in range(3)
             ]
-            self.entries += [Entry(i, p.name, p.group, None, p.unit, p.scale, p.intensity) for p in law.parameters]
+            self.entries += [
+                Entry(i, p.name, p.group, None, p.unit, p.scale, p.intensity, p.time_constant) for p in law.parameters
+            ]
             self.places.append(slice(start, len(self.entries)))
         self.size = len(self.entries)
         self.estimated = np.array(

@@ -5,9 +5,14 @@
 which is eq. 12 of paper 1 multiplied by (M + h B). The linearisation holds delta fixed: with the residual
 r(q, dq, p) = M delta + C + G + B dq + h B delta - tau - tau_e, implicit differentiation gives d delta = -(M + h B)^-1
 dr. That is exact, and needs a fifth of the instructions of differentiating through the solve.
+
+A parameter stays: p+ = p. With a time constant T of its law it forgets its deviation from the start:
+p+ = phi + e^(-h/T) (p - phi).
 """
 
 from __future__ import annotations
+
+import math
 
 import casadi as ca
 
@@ -62,11 +67,22 @@ class CoupledStep:
         derivative = -factor.solve(ca.densify(ca.jacobian(residual, self.xi)))
         self.delta_jacobian = ca.substitute(derivative, held, self.delta)
         dq_next = self.dq + self.h * self.delta
-        self.next = ca.vertcat(self.q + self.h * dq_next, dq_next, self.p)
+        p_next, self._decay = self._forget()
+        self.next = ca.vertcat(self.q + self.h * dq_next, dq_next, p_next)
         dq_rows = ca.horzcat(ca.SX(n, n), ca.SX.eye(n), ca.SX(n, n_p)) + self.h * self.delta_jacobian
         q_rows = ca.horzcat(ca.SX.eye(n), ca.SX(n, n + n_p)) + self.h * dq_rows
-        self.jacobian = ca.vertcat(q_rows, dq_rows, ca.horzcat(ca.SX(n_p, 2 * n), ca.SX.eye(n_p)))
+        self.jacobian = ca.vertcat(q_rows, dq_rows, ca.horzcat(ca.SX(n_p, 2 * n), self._decay))
         self._dq_rows = dq_rows
+
+    def _forget(self) -> tuple[ca.SX, ca.SX]:
+        """Return p+ (n_p,) and its derivative by p (n_p, n_p)."""
+        p_next, decay = ca.SX(self.p), ca.SX.eye(self.p.numel())
+        for k, index in enumerate(self.contacts.estimated.tolist()):
+            time_constant = self.contacts.entries[index].time_constant
+            if math.isfinite(time_constant):
+                decay[k, k] = ca.exp(-self.h / time_constant)
+                p_next[k] = self.phi[index] + decay[k, k] * (self.p[k] - self.phi[index])
+        return p_next, decay
 
     def velocity_noise(self, torque_intensity: ca.SX) -> ca.SX:
         """Return the covariance (n, n) of dq+ due to white torque noise: h S diag(.) S, S = (M + h B)^-1.
@@ -86,7 +102,7 @@ class CoupledStep:
         first = ca.vertcat(
             ca.horzcat(ca.SX.eye(n), ca.SX(n, size - n)),
             self._dq_rows,
-            ca.horzcat(ca.SX(size - 2 * n, 2 * n), ca.SX.eye(size - 2 * n)),
+            ca.horzcat(ca.SX(size - 2 * n, 2 * n), self._decay),
         )
         second = ca.SX.eye(size)
         second[:n, n : 2 * n] = self.h * ca.SX.eye(n)

@@ -7,6 +7,8 @@ import pytest
 
 from contact_estimation.contact import ContactSettings, ParallelContacts
 from contact_estimation.dynamics import CoupledStep, symmetric
+from contact_estimation.filters.process_noise import state_intensity
+from contact_estimation.filters.settings import ProcessNoise
 from contact_estimation.robot import load_arm
 
 H = 0.002
@@ -17,6 +19,7 @@ CONTACTS = {
         ContactSettings(name="a", stiffness=[1e3, -2e3, 2e4], estimate=["stiffness", "rest", "point"]),
         ContactSettings(name="b", stiffness=[9e3, 0, 1e3], point=[0, 0.1, 0], estimate=["rest", "point"]),
     ],
+    "sliding": [ContactSettings(stiffness=[1e3, -2e3, 2e4], law="sliding", estimate=["stiffness", "tangential"])],
 }
 
 
@@ -88,6 +91,22 @@ def test_propagate_is_a_p_a_transposed(case):
     expected = jacobian @ covariance @ jacobian.T
     np.testing.assert_allclose(propagated, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
     np.testing.assert_array_equal(propagated, propagated.T)
+
+
+def test_a_parameter_with_a_time_constant_forgets_its_deviation_and_keeps_its_spread():
+    """An unexcited friction coefficient has the law's prior at last: mean 0, standard deviation 0.1."""
+    case = Case("ur16e", "sliding")
+    friction = case.contacts.laws[0].parameters[0]
+    xi = case.xi.copy()
+    xi[-2:] = 0.2
+    np.testing.assert_allclose(case(xi)[0][-2:, 0], 0.2 * np.exp(-H / friction.time_constant), rtol=1e-12)
+    noise = ProcessNoise(position=0.0, velocity=0.0)
+    intensity = np.diag(state_intensity(case.arm, case.contacts, noise))
+    covariance = np.diag(np.append(np.zeros(len(xi) - 2), [0.01, 0.09]))
+    for _ in range(2000):
+        covariance = case.function(xi, case.phi, case.tau, H, covariance)[4].full() + H * intensity
+        covariance[:-2, :] = covariance[:, :-2] = 0.0
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)[-2:]), friction.std, rtol=0.01)
 
 
 def test_the_step_converges_to_the_continuous_motion_with_order_one():
