@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from contact_estimation.exceptions import ModelError
+from contact_estimation.exceptions import ConfigError, ModelError
 from contact_estimation.robot.arm import Arm
 from contact_estimation.robot.description import description_text, urdf_path
 
@@ -158,9 +158,10 @@ def link_surface(arm: Arm, count: int) -> Surface:
 
     Args:
         arm: the robot.
-        count: number of candidates.
+        count: number of candidates, at least one per link.
 
     Raises:
+        ConfigError: there are more links than candidates.
         ModelError: the description has no collision geometry, or it cannot be read.
     """
     content = pickle.dumps((arm.determinants, description_text(arm.settings), urdf_path(arm.settings)))
@@ -178,12 +179,20 @@ def _sampled(described: _Described, count: int) -> Surface:
             f"robot '{arm.name}': no moving link of {urdf_path(arm.settings)} has collision geometry; add <collision> "
             "elements, plain cylinders are enough"
         )
+    if count < len(moving):
+        raise ConfigError(
+            f"robot '{arm.name}': {count} candidates were asked for, but {len(moving)} moving links have collision "
+            f"geometry; give 'candidates' of at least {len(moving)}"
+        )
     areas = {key: sum(h.areas.sum() for h in hulls[key]) for key in moving}
     shares = np.sqrt(list(areas.values()))
     counts = np.maximum(np.round(count * shares / shares.sum()).astype(int), 1)
-    counts[-1] += count - counts.sum()
+    counts[-1] = max(counts[-1] + count - counts.sum(), 1)
+    while counts.sum() > count:
+        counts[np.argmax(counts)] -= 1
+    names: list[str] = []
     parts: list[tuple[np.ndarray, ...]] = []
-    for link, (key, own) in enumerate(zip(moving, counts)):
+    for key, own in zip(moving, counts):
         dense = [hull.sample(_DENSE * own / areas[key]) for hull in hulls[key]]
         keep = [~_covered(arm, hulls, key, i, *sampled) for i, sampled in enumerate(dense)]
         points = np.vstack([p[k] for (p, _), k in zip(dense, keep)])
@@ -194,9 +203,10 @@ def _sampled(described: _Described, count: int) -> Surface:
         size = np.bincount(cell, minlength=len(chosen))
         radius = np.sqrt(np.bincount(cell, squared, len(chosen)) / size)
         area = areas[key] / sum(map(len, keep)) * size  # all samples, also covered ones
-        which = np.full((2, len(chosen)), [[link], [key[0] - 1]])
+        which = np.full((2, len(chosen)), [[len(names)], [key[0] - 1]])
+        names.append(key[1])
         parts.append((*which, points[chosen], normals[chosen], area, radius))
-    return Surface(tuple(name for _, name in moving), *(np.concatenate(column) for column in zip(*parts)))
+    return Surface(tuple(names), *(np.concatenate(column) for column in zip(*parts)))
 
 
 def _hulls(arm: Arm) -> dict[tuple[int, str], list[_Hull]]:

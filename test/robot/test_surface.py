@@ -7,7 +7,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from contact_estimation.exceptions import ModelError
+from contact_estimation.exceptions import ConfigError, ModelError
 from contact_estimation.robot.arm import Arm, load_arm
 from contact_estimation.robot.description import urdf_path
 from contact_estimation.robot.settings import load_robot_settings
@@ -76,6 +76,32 @@ def test_faces_of_two_links_in_one_plane_have_candidates_of_both(link, shape):
     own = surface.points[surface.link == surface.names.index(link)]
     apart = np.linalg.norm((points @ pose.rotation.T + pose.translation)[:, None] - own, axis=2)
     assert apart.min(axis=1).max() < 0.025
+
+
+def test_few_candidates_are_at_least_one_per_link():
+    arm = load_arm("fr3")
+    for count in range(7, 14):
+        surface = link_surface(arm, count)
+        assert len(surface.link) == len(surface.area) == count
+        assert np.bincount(surface.link, minlength=7).min() >= 1
+    with pytest.raises(ConfigError, match=r"6 candidates were asked for, but 7 moving links.*at least 7"):
+        link_surface(arm, 6)
+
+
+def test_a_link_inside_its_neighbour_is_not_named(tmp_path):
+    settings = load_robot_settings("fr3")
+    tree = ElementTree.parse(urdf_path(settings))
+    link = tree.getroot().find("link[@name='fr3_link4']")
+    for shape in link.findall("collision"):
+        link.remove(shape)
+    ElementTree.SubElement(
+        ElementTree.SubElement(ElementTree.SubElement(link, "collision"), "geometry"), "sphere", radius="0.01"
+    )
+    tree.write(tmp_path / "hidden.urdf")
+    surface = link_surface(Arm(dataclasses.replace(settings, urdf=str(tmp_path / "hidden.urdf"))), 100)
+    assert surface.names == tuple(f"fr3_link{k}" for k in (1, 2, 3, 5, 6, 7))
+    assert set(surface.link) == set(range(6))
+    np.testing.assert_array_equal(np.unique(surface.joint[surface.link == 3]), [4])
 
 
 def test_a_robot_without_collision_geometry_is_refused(tmp_path):

@@ -61,6 +61,7 @@ class ContactLocalizer:
         q: joint positions (n,) [rad] of the last frame.
 
     Raises:
+        ConfigError: there are more links than candidates.
         ModelError: the description has no collision geometry.
         CodegenError: there is no C compiler.
     """

@@ -14,7 +14,8 @@ class LocalizationSettings:
 
     candidates: int = key(
         1000,
-        doc="points on the links' surfaces that are tried; more cost time; 0: contacts on links are not localised",
+        doc="points on the links' surfaces that are tried, at least one per link; more cost time; 0: contacts on links "
+        "are not localised",
         check=non_negative,
     )
     rate: float = key(
