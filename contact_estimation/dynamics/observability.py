@@ -23,7 +23,7 @@ from contact_estimation.contact import ParallelContacts
 from contact_estimation.contact.closed import contact_basis
 from contact_estimation.contact.parallel import Entry
 from contact_estimation.dynamics.coupled import CoupledStep
-from contact_estimation.exceptions import ConfigError
+from contact_estimation.exceptions import ConfigError, IdentificationError
 from contact_estimation.robot import Arm
 
 #: A direction counts as seen when its standard deviation fell below this share of what it was before.
@@ -159,7 +159,10 @@ class ParameterInformation:
 
         Raises:
             ConfigError: a prior standard deviation is not positive (a parameter that is known needs no estimate).
+            IdentificationError: no interval was added.
         """
+        if not self.seconds > 0:
+            raise IdentificationError("no motion was added, so nothing is known of what it shows; call update() first")
         prior_std = np.asarray(prior_std, float)
         if not (prior_std > 0).all():
             names = [name for name, value in zip(self.parameter_names(), prior_std) if not value > 0]

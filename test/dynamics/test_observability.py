@@ -7,7 +7,7 @@ import pytest
 from contact_estimation.contact import ContactSettings, ParallelContacts
 from contact_estimation.dynamics import CoupledStep
 from contact_estimation.dynamics.observability import ParameterInformation, observe_posture
-from contact_estimation.exceptions import ConfigError
+from contact_estimation.exceptions import ConfigError, IdentificationError
 from contact_estimation.robot import load_arm
 
 Q = np.array([0.9, -1.0, 2.2, -2.8, -1.5, 0.5])
@@ -52,6 +52,12 @@ def test_standing_shows_one_force_and_the_moments_it_can_make(arm):
     assert np.sum(values > 1e-6 * values[0]) <= 6
     tangents = {name for d in seen.unseen for name, share in d.names if abs(share) > 0.5}
     assert {"contact_1 rest along tangent 1", "contact_1 rest along tangent 2"} <= tangents
+
+
+def test_without_any_motion_there_is_no_report(arm):
+    contacts = ParallelContacts(arm, [contact()])
+    with pytest.raises(IdentificationError, match=r"no motion was added.*update"):
+        ParameterInformation(arm, contacts, NOISE).report(contacts.initial(Q)[1])
 
 
 def test_the_tangents_are_those_of_the_contact_law(arm):
