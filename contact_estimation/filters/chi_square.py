@@ -10,6 +10,8 @@ import math
 
 #: Relative accuracy of the series and of the continued fraction.
 _ACCURACY = 1e-14
+#: No more terms than this are summed; a million degrees of freedom need 7000.
+_TERMS = 100_000
 
 
 def chi_square_survival(dof: float, value: float) -> float:
@@ -17,8 +19,10 @@ def chi_square_survival(dof: float, value: float) -> float:
 
     Args:
         dof: degrees of freedom, above zero and not necessarily whole.
-        value: zero or more.
+        value: zero or more; infinity is never exceeded, and what is no number gives NaN.
     """
+    if not value < math.inf:
+        return 0.0 if value > 0.0 else math.nan
     a, x = 0.5 * dof, 0.5 * value
     if x <= 0.0:
         return 1.0
@@ -59,10 +63,12 @@ def chi_square_quantile(dof: float, exceedance: float) -> float:
 def _lower_series(a: float, x: float) -> float:
     """Return the sum over k of x^k / (a (a + 1) ... (a + k))."""
     total = term = 1.0 / a
-    while term > _ACCURACY * total:
+    for _ in range(_TERMS):
         a += 1.0
         term *= x / a
         total += term
+        if term <= _ACCURACY * total:
+            break
     return total
 
 
@@ -70,12 +76,12 @@ def _upper_fraction(a: float, x: float) -> float:
     """Return 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - ...)), by Lentz's method; x is at least a + 1."""
     b = x + 1.0 - a
     c, d = math.inf, 1.0 / b
-    result, k = d, 0
-    while True:
-        k += 1
+    result = d
+    for k in range(1, _TERMS):
         factor = k * (a - k)
         b += 2.0
         d, c = 1.0 / (factor * d + b), b + factor / c
         result *= c * d
         if abs(c * d - 1.0) < _ACCURACY:
-            return result
+            break
+    return result

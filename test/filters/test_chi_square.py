@@ -20,6 +20,11 @@ def test_a_value_of_zero_is_exceeded_for_certain():
     assert chi_square_survival(3, 0.0) == 1.0
 
 
+def test_infinity_is_never_exceeded_and_what_is_no_number_gives_none():
+    assert chi_square_survival(3, math.inf) == 0.0
+    assert math.isnan(chi_square_survival(3, math.nan)) and math.isnan(chi_square_survival(math.nan, 3))
+
+
 def test_no_value_is_never_exceeded():
     assert chi_square_quantile(3, 0.0) == math.inf
 
