@@ -86,7 +86,7 @@ class ContactLocalizer:
         self._spread = np.array([np.mean(radius**2) / 6.0 for radius in cells])
         self._floor = (self.settings.torque_floor * np.where(arm.effort_limit > 0, arm.effort_limit, 1.0)) ** 2
         self._limit = chi_square_quantile(max(arm.n - _UNKNOWNS, 1), self.settings.significance)
-        self._axes = axes
+        self._axes, self._usable = axes, False
         arrays = (self._joint, self._points, self._normals, self._scanned)
         results = (self._evidence.ctypes.data, self._force.ctypes.data)
         s = self.settings
@@ -101,7 +101,7 @@ class ContactLocalizer:
         self._scale = 0.0
 
     def add(self, dt: float, q: np.ndarray, torque: np.ndarray, covariance: np.ndarray) -> None:
-        """Take a frame and prepare the scan of the candidates with it.
+        """Take a frame and prepare the scan of the candidates with it; one that is not usable forgets all before it.
 
         Args:
             dt: time since the last frame [s].
@@ -120,8 +120,14 @@ class ContactLocalizer:
         library.ce_forget(sums, float(np.exp(-dt / s.memory) * 0.5 ** ((change / s.change) ** 2)))
         place, axes, prismatic = self._place.ctypes.data, self._axes.ctypes.data, self._prismatic.ctypes.data
         data = np.ascontiguousarray(torque, float)
-        library.ce_add(sums, place, axes, prismatic, data.ctypes.data, spread.ctypes.data, dt / s.correlation_time)
-        library.ce_prepare(sums, spread.ctypes.data, self._spread.ctypes.data, self._scale)
+        added = library.ce_add(
+            sums, place, axes, prismatic, data.ctypes.data, spread.ctypes.data, dt / s.correlation_time
+        )
+        self._usable = bool(
+            added and library.ce_prepare(sums, spread.ctypes.data, self._spread.ctypes.data, self._scale)
+        )
+        if not self._usable:
+            self.reset()
         self._scanned[:] = self._place.ravel()
         self._now = (data, spread)
 
@@ -131,6 +137,8 @@ class ContactLocalizer:
 
     def place(self) -> ContactPlace:
         """Return the posterior after a scan of all candidates, at the last frame's configuration."""
+        if not self._usable:
+            return ContactPlace(reason="the external torque or its covariance is not finite, or not positive definite")
         s, surface = self.settings, self.surface
         weight = self._prior * np.exp(self._evidence - self._evidence.max())
         weight /= weight.sum()

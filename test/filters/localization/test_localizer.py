@@ -116,6 +116,20 @@ def test_a_torque_that_no_single_push_explains_is_refused(localizers):
     assert not np.isfinite(place.point).any()
 
 
+@pytest.mark.parametrize("torque, variance", [(1.0, -1.0), (np.nan, 0.06**2), (1.0, np.nan)])
+def test_a_frame_that_cannot_be_used_has_no_place_and_spoils_no_later_one(localizers, torque, variance):
+    localizer, q = localizers["fr3"], np.array(START["fr3"])
+    push, _ = push_torque(localizer.arm, q, 4, np.array([0.0, 0.095, -0.1]), np.array([5.0, -20.0, 3.0]))
+    localizer.reset()
+    links = []
+    for factor, spread in ((1.0, 0.06**2), (torque, variance), (1.0, 0.06**2)):
+        localizer.add(0.02, q, factor * push, spread * np.eye(7))
+        localizer.scan(0, localizer.count)
+        place = localizer.place()
+        links.append(place.link)
+    assert links[0] == links[2] != "" and links[1] == ""
+
+
 def test_a_scan_in_shares_equals_one_in_a_piece(localizers):
     localizer, q = localizers["fr3"], np.array(START["fr3"])
     torque, _ = push_torque(localizer.arm, q, 4, np.array([0.0, 0.095, -0.1]), np.array([5.0, -20.0, 3.0]))
