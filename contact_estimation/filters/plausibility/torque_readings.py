@@ -1,16 +1,29 @@
 """Torque against gravity and inertia: is the effort signal what the configuration says?
 
-A reading explains the present torque as that of a *free* arm when its residual (:mod:`.explanation`) is within friction
-on every joint. The configured reading is proven against a rival when it does so and the rival does not. No contact can
-undo that: a contact that cancels gravity makes a rival look free, but a proven stream does not listen to it. Only
-after a gap, or a jump of the effort between two samples, it asks again, until a free arm is explained. Before proof, a
-rival that looks free where the configured reading does not makes the stream suspect, and so does a torque that neither
-a free arm nor a force at the tool explains: estimates are invalid, but nothing is decided. What the effort means does
-not change at rest. So a change of torque there that no friction makes clears a contact of the suspicion, and a rival
-that looks free only since such a change is none (:mod:`.suspicion`). A suspicion that lasts (half a second of motion,
-three seconds at rest) is named. Every verdict ends when the configured reading explains a free arm again.
+A reading is what the effort may mean: the configured one, or a rival. It explains a *free* arm when the mean square of
+its residual in units of friction (:mod:`.explanation`) is below FREE, a rival's below RIVAL_FREE. These are the states,
+with what leads to them and what ends them:
 
-A reading that changes in mid run shows as a step.
+    proven    (per rival) the configured reading explains a free arm better by _BETTER, in the mean over PROOF_TIME.
+              Ends: with the end of a verdict on the rival; where positions jump, for rivals that exchange joints.
+    doubted   after the start or a long gap, neither a free arm nor a force at the tool explains the torque.
+              Ends: a free arm was explained for as long; or soon, a force at the tool explains the torque after all.
+    suspect   a rival explains a free arm and the configured reading does not, or the rival leaves next to nothing of
+              what the configured reading leaves, for _TELLING_TIME.
+              Ends: this holds no longer, or the rival is cleared.
+    cleared   (per rival) the arm rests and the torque changes by more than friction makes. What the effort means does
+              not change at rest, so a contact does (:mod:`.suspicion`).
+              Ends: a joint moved by _NEW_POSTURE, or there was a gap.
+    named     a suspicion lasted for MOTION_TIME of motion or REST_TIME, a rival explains a step, or a torque is late.
+              Ends: the configured reading explains a free arm better by _BETTER for PROOF_TIME (of one joint alone:
+              _ACQUITTAL_TIME), or a step leads back.
+    stepped   the effort stepped from one sample to the next and stayed; neither a contact nor a rival explains that.
+              Ends: a free arm is explained for _ACQUITTAL_TIME, or a step leads back.
+
+Estimates are invalid while the stream is doubted, suspect, named or stepped. A contact that cancels gravity makes a
+rival look free. So a proven rival is asked again only after a long gap or a jump of the effort between two samples,
+until a free arm is explained for PROOF_TIME. It is then named after motion alone. The exception is a joint beyond the
+second whose torque alone is far off (_LONE_RESIDUAL).
 """
 
 from __future__ import annotations
@@ -41,6 +54,8 @@ BLOCK = 0.02
 _BETTER = 1.2
 #: [s] So long must an explanation hold to be confirmed.
 PROOF_TIME = 0.2
+#: [s] The same for a verdict to end: of a step without a known cause, or of a joint that is wrong alone.
+_ACQUITTAL_TIME = 5 * PROOF_TIME
 #: [s] An unexplained torque is doubted until a free arm was explained for as long, at most for this time.
 _DOUBT_TIME = 3.0
 #: [s] A suspicion that lasts this long at rest, or with a joint in motion, is named.
@@ -161,6 +176,7 @@ class TorqueReadings:
     def reset(self) -> None:
         """Begin with a stream that nothing is known of."""
         self.margin[:] = 0.0
+        self._telling[:], self._telling_time[:] = False, 0.0
         self._named, self._stepped = -1, False
         self._delays.reset()
         self.problem, self.suspects = "", False
@@ -288,10 +304,10 @@ class TorqueReadings:
         np.maximum(self.margin, self._lead, out=self.margin)
         if self._stepped:
             self._acquittal_time += duration if right.all() else 0.0
-            self._stepped = self._acquittal_time < 5 * PROOF_TIME
+            self._stepped = self._acquittal_time < _ACQUITTAL_TIME
         elif self._named >= 0:
             self._acquittal_time += duration if lead[self._named] > _BETTER else 0.0
-            if self._acquittal_time >= (5 * PROOF_TIME if self._lone[self._named] else PROOF_TIME):
+            if self._acquittal_time >= (_ACQUITTAL_TIME if self._lone[self._named] else PROOF_TIME):
                 self._name(-1)
 
     def _update_doubt(self, duration: float, strange: bool) -> None:

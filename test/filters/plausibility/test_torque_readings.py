@@ -65,6 +65,18 @@ def test_a_mistake_is_doubted_at_once_and_named_after_a_rest(arm, name):
     assert "looks like" in readings.problem and name in readings.problem
 
 
+def test_a_new_stream_does_not_go_on_with_what_rivals_told_in_the_last(arm):
+    """Gravity is so small here that the current passes as friction, until it has told for a tenth of a second."""
+    readings, q = readings_of(arm), np.array([0.6, -1.7, -0.2, -3.2, -0.6, 1.5])
+    current = arm.gravity(q) / arm.motor.drive_gain
+    for _ in range(2):
+        rest(readings, current, BLOCK, q)
+        assert not readings.problem
+        rest(readings, current, 7 * BLOCK, q)
+        assert "motor current" in readings.problem
+        readings.reset()
+
+
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_named_soon_in_motion(arm, name):
     readings = readings_of(arm)
