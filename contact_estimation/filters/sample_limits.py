@@ -87,7 +87,7 @@ def build_limits(n: int) -> ca.Function:
     names = ("q", "dq", "effort", "last_q", "scale", "max_velocity", "max_torque")
     s = symbols(**dict.fromkeys(names, n), largest=1)
     torque = s.scale * s.effort
-    # Of a comparison with something that is no number C says no.
+    # Comparisons with NaN are false.
     within = [ca.fabs(v) <= limit for v, limit in ((s.q, s.largest), (s.dq, s.max_velocity), (torque, s.max_torque))]
     beyond = 3 * n - ca.sum1(ca.vertcat(*within))
     least_time = ca.mmax(ca.fabs(s.q - s.last_q) / s.max_velocity)

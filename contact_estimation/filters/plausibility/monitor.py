@@ -32,6 +32,15 @@ _LEAST_VELOCITY_NOISE = 2e-4
 _SPIKE_SHARE = 0.1
 #: [rad] A joint must move so far in agreement after a contradiction; at rest it gives no evidence.
 _AGREED_WAY = 0.05
+#: Shares of a way over the window that choose the words for a disagreement, not whether there is one. As large as the
+#: tolerance ``velocity_share``: ways that cancel to less have opposite signs.
+_CANCELLED = 0.2
+#: Share of a joint's disagreement: two joints that disagree by less once their velocities are exchanged are exchanged.
+_EXCHANGED = 0.4
+#: A way below this share of the other signal's is none.
+_ABSENT = 0.1
+#: Ratios of the signals that differ among the joints by less than this share of their mean are one factor.
+_COMMON = 0.3
 
 
 class SignalMonitor:
@@ -63,7 +72,6 @@ class SignalMonitor:
             inputs["per_friction"][:] = self.readings.per_friction
         limit = np.where(arm.effort_limit > 0, arm.effort_limit, np.inf)
         inputs["per_limit"][:] = np.abs(scale) / (self._settings.glitch * limit)
-        self._inputs = inputs
         self._q, self._dq, self._effort = inputs["q"], inputs["dq"], inputs["effort"]
         self._h = inputs["h"]
         self._alarm = outputs["alarm"].data  # reads a number ten times as fast as an array does
@@ -237,19 +245,18 @@ class SignalMonitor:
         name = self.arm.joint_names[joint]
         ways = f"{name} moved {way[joint]:.4f} rad, its velocity says {integral[joint]:.4f}"
         text = f"position and velocity disagree: {ways}"
-        if abs(way[joint] + integral[joint]) < 0.2 * abs(way[joint]):
+        if abs(way[joint] + integral[joint]) < _CANCELLED * abs(way[joint]):
             return f"{text}; the sign of one of them is wrong"
         moving = np.maximum(np.abs(way), np.abs(integral)) > self._settings.kinematics.short_way
         other = np.argmin(np.abs(way[joint] - integral) + np.abs(way - integral[joint]))
-        if other != joint and abs(way[joint] - integral[other]) + abs(way[other] - integral[joint]) < 0.4 * abs(
-            way[joint] - integral[joint]
-        ):
+        exchanged = abs(way[joint] - integral[other]) + abs(way[other] - integral[joint])
+        if other != joint and exchanged < _EXCHANGED * abs(way[joint] - integral[joint]):
             return f"{text}; {name} and {self.arm.joint_names[other]} look exchanged"
-        if abs(way[joint]) < 0.1 * abs(integral[joint]):
+        if abs(way[joint]) < _ABSENT * abs(integral[joint]):
             return f"{text}; the position is stuck"
-        if abs(integral[joint]) < 0.1 * abs(way[joint]):
+        if abs(integral[joint]) < _ABSENT * abs(way[joint]):
             return f"{text}; the velocity is missing"
         ratio = integral[moving] / np.where(way[moving] == 0, np.inf, way[moving])
-        if ratio.size > 1 and np.ptp(ratio) < 0.3 * abs(np.mean(ratio)) and np.mean(ratio) > 0:
+        if ratio.size > 1 and np.ptp(ratio) < _COMMON * abs(np.mean(ratio)) and np.mean(ratio) > 0:
             return f"{text}; every joint by the factor {np.mean(ratio):.2f}: stamps or velocity scale are wrong"
         return f"{text}; one of them is scaled, delayed or offset"

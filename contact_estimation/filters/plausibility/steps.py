@@ -68,9 +68,9 @@ class StepHypotheses:
         self._leaning = arm.model.copy(), arm.model.createData()
 
     def faults(self, step: Step, gravity: np.ndarray, sigma: np.ndarray) -> np.ndarray:
-        """Return the log densities (R + 2 + n,) of the faults.
+        """Return the log densities (R + 3 + n,) of the faults.
 
-        They are: every reading but the configured one, a common factor, another mounting, one joint alone (n), and
+        They are: the R rivals of the configured reading, a common factor, another mounting, one joint alone (n), and
         anything at all.
 
         Args:
