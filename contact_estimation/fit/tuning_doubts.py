@@ -34,8 +34,8 @@ _COLOUR = 1.0 / 3.0
 _MEAN_SQUARE, _INSIDE, _REFUSED = (0.5, 2.0), 0.9, 0.05
 #: Powers of ten that the last noises of a search may lie apart.
 _SPREAD = 0.1
-#: Share of the time that may be free before and not after (or the other way round), and that the force may change by
-#: more than both filters' 95 %.
+#: Share of the time that may be free before and not after (or the other way round), or valid before and not after, and
+#: that the force may change by more than both filters' 95 %.
 _RENAMED, _CHANGED = 0.02, 0.1
 #: [s] between two estimates that are compared.
 _INTERVAL = 0.05
@@ -58,15 +58,17 @@ class HeldOut(NamedTuple):
 
 
 class EstimateChange(NamedTuple):
-    """How the estimates change with the noise.
+    """How the estimates change with the noise; the last four compare those valid with both, NaN where none is.
 
     Attributes:
+        valid: shares of the time in which the estimate is valid, before and after.
         to_contact: share of the time that was free before and is not after.
         to_free: share of the time that was not free before and is after.
         force: root mean square of the change of the force [N].
         beyond: share of the time in which it lies beyond the 95 % quantile of both filters' covariances together.
     """
 
+    valid: tuple[float, float]
     to_contact: float
     to_free: float
     force: float
@@ -102,7 +104,7 @@ def judge(
     """
     held_out = validate(found, evaluations, progress) if validation else None
     change = estimate_change(found)
-    worse = failures(held_out) if held_out is not None else []
+    worse = failures(change, held_out)
     return Judgement(worse, doubts(found, sensitivity(found), change, held_out), held_out, change)
 
 
@@ -150,14 +152,16 @@ def estimate_change(found: Tuning) -> EstimateChange:
     noises = (given.noise, found.noise)
     filters = [SampleStream(noise.deployed(noise.values), given.arm, given.sensors) for noise in noises]
     pairs = [pair for r in given.recordings for pair in zip(*(_estimates(stream, r) for stream in filters))]
+    before, after = np.mean([[e.valid for e in pair] for pair in pairs], axis=0).tolist()
     pairs = [(a, b) for a, b in pairs if a.valid and b.valid]
     if not pairs:
-        return EstimateChange(0.0, 0.0, 0.0, 0.0)
+        return EstimateChange((before, after), *[float("nan")] * 4)
     free = np.array([[e.modes.get("free", 1.0) > FREE for e in pair] for pair in pairs])  # (N, 2)
     change = np.array([b.force_tcp - a.force_tcp for a, b in pairs])  # (N, 3)
     covariance = np.array([a.force_covariance + b.force_covariance for a, b in pairs]) + 1e-6 * np.eye(3)
     distance = np.einsum("ti,ti->t", change, np.linalg.solve(covariance, change[..., None])[..., 0])
     return EstimateChange(
+        (before, after),
         float(np.mean(free[:, 0] & ~free[:, 1])),
         float(np.mean(~free[:, 0] & free[:, 1])),
         float(np.sqrt(np.mean(np.sum(change**2, axis=1)))),
@@ -177,18 +181,40 @@ def _estimates(stream: SampleStream, recording: Recording) -> list[Estimate]:
     return estimates
 
 
-def failures(held_out: HeldOut) -> list[str]:
-    """Say that the noise before is better on what was left out; empty if it is not."""
+def failures(change: EstimateChange, held_out: HeldOut | None = None) -> list[str]:
+    """Say why the tuned noise must not be used; empty if it may be.
+
+    Args:
+        change: of the estimates.
+        held_out: the validation, where it was made.
+    """
+    sentences = [_incomparable(change), _worse(held_out) if held_out is not None else ""]
+    return [sentence for sentence in sentences if sentence]
+
+
+def _incomparable(change: EstimateChange) -> str:
+    """Say that no estimate is valid both with the noise before and with the tuned noise."""
+    if np.isfinite(change.force):
+        return ""
+    before, after = (100 * share for share in change.valid)
+    return (
+        f"no estimate is valid with both noises ({before:.0f} % of them with the noise before, {after:.0f} % with the "
+        "tuned noise): what it changes cannot be judged. Start from noise with which replay shows valid estimates"
+    )
+
+
+def _worse(held_out: HeldOut) -> str:
+    """Say that the noise before is better on what was left out."""
     loss = held_out.given - held_out.other
     h = int(np.argmax(loss))
     if loss[h] <= _LOSS:
-        return []
+        return ""
     halves = ("first", "second")
-    return [
+    return (
         f"noise tuned on the {halves[1 - h]} half of the recordings describes the {halves[h]} worse than the noise "
         f"before (log-likelihood {held_out.other[h]:.2f} instead of {held_out.given[h]:.2f}): keep the noise before, "
         "and record longer, or what the robot does in one recording each"
-    ]
+    )
 
 
 def doubts(found: Tuning, sensitive: np.ndarray, change: EstimateChange, held_out: HeldOut | None = None) -> list[str]:
@@ -295,8 +321,14 @@ def _refused(found: Tuning) -> str:
 
 
 def _estimates_changed(change: EstimateChange) -> list[str]:
-    """Say how contacts and force differ from those before."""
+    """Say how validity, contacts and force differ from those before."""
     sentences = []
+    before, after = change.valid
+    if before - after > _RENAMED:
+        sentences.append(
+            f"{100 * after:.0f} % of the estimates are valid with the tuned noise, {100 * before:.0f} % were before: "
+            "replay says why they are not"
+        )
     if change.to_contact > _RENAMED:
         sentences.append(
             f"{100 * change.to_contact:.0f} % of the time, free before, is a contact with the tuned noise: keep the "

@@ -11,7 +11,7 @@ from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.filters.settings import SensorSettings, load_sensor_settings
 from contact_estimation.fit.noise import noise_settings
 from contact_estimation.fit.tuning import statistics_of, tune
-from contact_estimation.fit.tuning_doubts import judge
+from contact_estimation.fit.tuning_doubts import EstimateChange, failures, judge
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
 
@@ -144,6 +144,20 @@ def test_noise_of_halves_that_contradict_each_other_fails(held_arm):
     assert len(judged.failures) == 1 and "noise tuned on the second half" in judged.failures[0]
     assert "halves of the recordings ask for different noise: torque" in judged.doubts[0]
     assert (judged.held_out.own > judged.held_out.given).all()
+
+
+def test_noise_with_which_estimates_become_invalid_is_doubted_and_fails_if_none_is_left(held_arm):
+    """An EKF whose forces are all uncertain by more than it allows with the tuned noise."""
+    ekf = noise_settings(held_arm.arm, load_observer_settings("ekf"), held_arm.sensors)
+    found = tune(held_arm.arm, ekf, held_arm.sensors, [held_arm.recording(1.0)], ("torque",), 2)
+    consistency = dataclasses.replace(ekf.values.consistency, largest_std=1e-6)
+    tuned = dataclasses.replace(ekf, values=dataclasses.replace(ekf.values, consistency=consistency))
+    judged = judge(dataclasses.replace(found, noise=tuned), 2, validation=False)
+    before, after = judged.change.valid
+    assert before > 0.5 and after < 0.1 and not judged.failures
+    assert "valid with the tuned noise, 57 % were before" in " ".join(judged.doubts)
+    (failure,) = failures(EstimateChange((0.9, 0.0), *[float("nan")] * 4))
+    assert "no estimate is valid with both noises (90 % of them with the noise before, 0 %" in failure
 
 
 def test_right_noise_gives_consistent_and_white_innovations(arm, noise, recording):
