@@ -41,7 +41,8 @@ def identify_noisy(
     slack = Slack(distance=2e-4 + 0.1 * noise, slip=1e-5 + 5.0 * noise)
     if noise == 0.0:
         estimate = identify_window([model(k, q[k], v[k], v[k + 1]) for k in range(len(q) - 1)], slack, known)
-        return Identified(estimate, conclude([]), interval(estimate.theta, np.zeros(len(estimate.theta))))
+        failures = [] if estimate.status == "global" else [estimate.reason]
+        return Identified(estimate, conclude([], failures), interval(estimate.theta, np.zeros(len(estimate.theta))))
     std = np.full(q.shape[1], noise)
     found = smooth_window(model, q, v, trajectory.h, StateNoise(0.01 * std, std), slack, known)
     wide = total_std(found.std, found.chi_square)

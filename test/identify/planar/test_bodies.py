@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
+from contact_estimation.identify.planar.shapes import square
+from contact_estimation.identify.planar.stepping import FallingBody, gravity, simulate
+from contact_estimation.identify.planar.window import body_step
 from contact_estimation.studies.planar.arm_disk import ArmDisk, identify_push
+from contact_estimation.studies.planar.noisy_states import identify_noisy
 from contact_estimation.studies.planar.wheel import WHEEL, identify_wheel
 
 
@@ -49,3 +53,15 @@ def test_arm_dynamics_keep_energy_and_are_linear_in_the_parameters():
     rate = (system.mass(q + h * v) - system.mass(q - h * v)) / (2 * h)
     velocity_terms = system.force(q, np.zeros(5)) - system.force(q, v)
     assert v @ velocity_terms == pytest.approx(0.5 * v @ rate @ v, abs=1e-6)
+
+
+def test_a_free_fall_without_noise_that_determines_no_inertia_fails():
+    body, nothing = FallingBody(square(0.2), 150.0, body_mass=0.8), np.zeros(3)
+    run = simulate(body, [0.0, 5.0, 0.3], [0.5, 0.0, 2.0], 0.005, 20)
+
+    def model(k, before, rate, after):
+        return body_step(body.shape, (before, rate, after), run.h, body.friction, gravity(), nothing)
+
+    found = identify_noisy(model, run, 0.0, 0, known={0: body.body_mass})
+    assert found.estimate.status == "undetermined"
+    assert found.verdict.verdict == "failed" and found.verdict.reasons == (found.estimate.reason,)
