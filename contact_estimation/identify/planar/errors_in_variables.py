@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
+from contact_estimation.exceptions import ConfigError
 from contact_estimation.identify.arrays import Array, Indices
 from contact_estimation.identify.planar.window import (
     Column,
@@ -45,7 +46,7 @@ _REGULAR = 1e-12  # of the multipliers: two corners on one ground repeat each ot
 
 
 class StateNoise(NamedTuple):
-    """Standard deviations of measured states."""
+    """Standard deviations of measured states, above 0."""
 
     position: Array  # (n,) [m, rad]
     velocity: Array  # (n,) [m/s, rad/s]
@@ -82,8 +83,14 @@ def smooth_window(
         known: parameters given beforehand, index -> value, see :func:`~.window.identify_window`.
 
     Raises:
+        ConfigError: a standard deviation is not above 0.
         IdentificationError: as :func:`~.window.identify_window`, whose answer is the start.
     """
+    if not all(np.all(part > 0.0) for part in noise):
+        raise ConfigError(
+            f"the noise of the states is {noise.position} m, rad and {noise.velocity} m/s, rad/s; expected numbers "
+            "above 0: give the sensors' noise (--noise of the command)"
+        )
     steps = [model(k, q[k], v[k], v[k + 1]) for k in range(len(q) - 1)]
     start = identify_window(steps, slack, known)
     measured = np.concatenate([q.ravel(), v.ravel()])

@@ -46,6 +46,7 @@ def identify_recorded_window(
         external: known forces (N, 3) or (N+1, 3) [N, N, Nm] besides gravity; None if there are none.
 
     Raises:
+        ConfigError: a standard deviation of the noise is not above 0.
         RecordingError: uneven instants, forces of another length, or a body that never touches the ground.
     """
     h = float(np.median(np.diff(t)))

@@ -78,3 +78,12 @@ def test_a_body_that_never_touches_is_refused(tmp_path, capsys):
     words = ["identify", "planar", "--window", path, "--shape", f"square:{SIDE}", "--friction", str(FRICTION)]
     assert main(words) == 2
     assert "never touches the ground y = 0" in capsys.readouterr().err
+
+
+def test_states_without_noise_are_refused(tmp_path, capsys):
+    t, q, v, _ = _tumble(0, pushed=False)
+    path = str(tmp_path / "w.npz")
+    np.savez(path, t=t, q=q, v=v)
+    words = ["identify", "planar", "--window", path, "--shape", f"square:{SIDE}", "--friction", str(FRICTION)]
+    assert main([*words, "--noise", "0"]) == 2
+    assert "expected numbers above 0" in capsys.readouterr().err
