@@ -120,7 +120,7 @@ class ProbingFilter:
         self._forgotten = np.array(list(self.model.bounds))  # stiffness and friction
         self._offsets = [i for i, name in enumerate(self.model.parameters) if name == "d" or name.endswith("_d")]
         self._start_variance = np.diag(covariance).copy()
-        self._gated, self._surprises = False, 0
+        self._gated, self._surprises, self._wrench = False, 0, np.zeros(self.model.wrench_size)
         self._steps.noise[:], self._map = self.wrench_noise, self._offset_map
         self._changes: list[float] = []
         self._bristles: BristleState | None = None
@@ -141,7 +141,7 @@ class ProbingFilter:
         dt: float,
         pose: np.ndarray,
         twist: np.ndarray,
-        wrench: ArrayLike,
+        wrench: ArrayLike | None,
         wrench_noise: np.ndarray | None = None,
         bias_map: np.ndarray | None = None,
     ) -> None:
@@ -151,7 +151,8 @@ class ProbingFilter:
             dt: time since the last sample [s].
             pose: measured pose of the end-effector in the world.
             twist: its measured velocity (axes,), world axes at the end-effector's origin [m/s, rad/s].
-            wrench: measured wrench (w,) of the environment ON the probe, end-effector axes and origin [N, Nm].
+            wrench: measured wrench (w,) of the environment ON the probe, end-effector axes and origin [N, Nm]; None
+                where it was not measured: the contact then grips as with the last one.
             wrench_noise: covariance (w, w) where it differs from the settings'.
             bias_map: matrix (w, n) from the slow error to the wrench; needed with ``torque_bias_std`` (from the joint
                 torques) or a ``disturbance``.
@@ -161,9 +162,11 @@ class ProbingFilter:
                 map is missing.
             ConfigError: the wrench has another shape.
         """
-        wrench = np.asarray(wrench, dtype=float)
+        measured = wrench is not None
+        wrench = np.array(wrench, dtype=float) if measured else self._wrench
         bias_map = self._offset_map if bias_map is None else bias_map
         self._check(dt, pose, twist, wrench, bias_map)
+        self._wrench = wrench
         self._t += dt
         local = self.model.shift(pose, self._origin)
         if self._bristles:
@@ -174,7 +177,7 @@ class ProbingFilter:
         slides = self._note_sliding(dt, force)
         self._used, self._gated, self._nis, self._evidence = False, False, float("nan"), 0.0
         self._steps.noise[:], self._map = self.wrench_noise if wrench_noise is None else wrench_noise, bias_map
-        if force > self.settings.contact_force_min and self._forces_count(slides):
+        if measured and force > self.settings.contact_force_min and self._forces_count(slides):
             self._correct_wrench(wrench)
 
     def _check(

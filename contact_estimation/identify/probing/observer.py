@@ -137,6 +137,8 @@ class ProbingObserver:
                 signal = np.mean(self._readings, axis=0)
                 self._readings = []
                 self._update(elapsed, signal, pose, jacobian, to_wrench, white)
+            elif self._touched:
+                self._filter.step(elapsed, pose, self._twist(pose, jacobian), None)
             self._torque = jacobian.T @ self._wrench
         else:
             to_wrench, white = torque_to_wrench(jacobian, self._variance)
@@ -156,10 +158,8 @@ class ProbingObserver:
         self._wrench = to_wrench @ (signal - self._tare)
         slow = np.diag(self._slow_variance) if len(self._slow_variance) else None
         if self._touched:
-            rotation = pose[:3, :3]
-            twist = np.concatenate([rotation @ part for part in (jacobian @ self._dq).reshape(2, 3)])
             bias_map = None if slow is None else to_wrench
-            self._filter.step(elapsed, pose, twist, self._wrench, white, bias_map)
+            self._filter.step(elapsed, pose, self._twist(pose, jacobian), self._wrench, white, bias_map)
             self._gated.append(self._filter.gated)
             if len(self._filter.bias):  # what is reported is without the error that the filter has learnt
                 slow = self._filter.bias_covariance
@@ -172,6 +172,10 @@ class ProbingObserver:
             self._learn_tare(elapsed, signal)
             self._wrench = to_wrench @ (signal - self._tare)
         self._covariance = white if slow is None else white + to_wrench @ slow @ to_wrench.T
+
+    def _twist(self, pose: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
+        """Twist (6,) [m/s, rad/s] of a block in world axes, of its Jacobian in tool axes."""
+        return np.concatenate([pose[:3, :3] @ part for part in (jacobian @ self._dq).reshape(2, 3)])
 
     def _learn_tare(self, elapsed: float, signal: np.ndarray) -> None:
         """Follow the mean of torque or wrench in the air: a plain mean at first, then exponential."""

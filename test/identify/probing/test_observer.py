@@ -163,6 +163,24 @@ def test_without_a_measured_wrench_the_estimate_is_invalid(arm):
     assert not observer.estimate().valid and "no wrench was measured" in observer.estimate().reason
 
 
+def test_the_motion_goes_on_while_no_wrench_is_measured(arm):
+    """A joint turns at 0.1 rad/s in contact; the readings of one block are missing."""
+    settings = ProbingObserverSettings(tip=[0.0, 0.0, 0.15], normal=[0.0, 0.0, 1.0], wrench="measured")
+    slips = []
+    for missing in (range(0), range(800, 820)):
+        observer = make_observer(arm, settings, sensors=SensorSettings(torque_side="link"))
+        observer.reset(0.0, POSTURE)
+        for k in range(840):
+            touched, turn = k >= 400, np.array([0.1, *np.zeros(6)])
+            if k not in missing:
+                observer.take_wrench(np.array([0.0, 0.0, -20.0, 0.0, 0.0, 0.0]) * touched)
+            observer.step(DT, POSTURE + turn * (k - 400) * DT * touched, turn * touched, np.zeros(7))
+        slips.append(observer.probing().slip)
+        assert observer.probing().t == pytest.approx(observer.estimate().t)
+    assert np.linalg.norm(slips[0]) > 0.02
+    np.testing.assert_allclose(slips[1], slips[0], rtol=0.05)
+
+
 def test_reset_forgets_the_contact(arm, probed):
     observer = probed[1]
     observer.reset(0.0, POSTURE)
