@@ -94,13 +94,13 @@ class _Table:
         return keys
 
     def add(self, outcome: Outcome) -> None:
-        """Take the outcome of a missing one and keep it; a worker that ended may not end again, and is not kept."""
+        """Take the outcome of a missing one and keep it; an error is not kept, the next run may not have it."""
         place, task = self._places[outcome.number], self.missing[outcome.number]
         value: dict[str, Any] = {"error": outcome.error} if outcome.error else outcome.value
         for name in task.observers:
             one = {"about": value["about"], "figures": value["observers"][name]} if "about" in value else value
             self._found[place][name] = one
-            if not outcome.error:
+            if "error" not in one and "error" not in one["figures"]:
                 self._results.put(self._keys[place][name], one)
 
     def rows(self) -> list[Row]:

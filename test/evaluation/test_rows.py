@@ -2,14 +2,16 @@
 
 import dataclasses
 import json
+import threading
 
 import pytest
 
+from contact_estimation.evaluation import task
 from contact_estimation.evaluation.find import find_recordings
 from contact_estimation.evaluation.rows import evaluate_all, make_tasks
 from contact_estimation.evaluation.tables import distribution_table, worst_rows
 from contact_estimation.evaluation.task import Options
-from contact_estimation.exceptions import ConfigError
+from contact_estimation.exceptions import CodegenError, ConfigError
 from contact_estimation.io.npz import write_npz
 from contact_estimation.io.open import open_recording
 from contact_estimation.jobs.executor import Outcome, Serial
@@ -56,13 +58,13 @@ def test_a_second_run_does_what_is_missing_only(folder, tmp_path):
     first, again, changed = Counting(), Counting(), Counting()
     rows = evaluated(folder, tmp_path / "results", executor=first)
     assert evaluated(folder, tmp_path / "results", executor=again) == rows
-    assert (first.asked, again.asked) == (6, 0)
+    assert (first.asked, again.asked) == (6, 2)  # the damaged one is tried again
     evaluated(folder, tmp_path / "results", [*OBSERVERS, "disturbance"], changed)
-    assert changed.asked == 3
+    assert changed.asked == 5
     recording = open_recording(folder / "a.npz")
     write_npz(folder / "a.npz", dataclasses.replace(recording, tau=recording.tau + 0.1))
     evaluated(folder, tmp_path / "results", executor=again)
-    assert again.asked == 2
+    assert again.asked == 6
 
 
 class Losing(Serial):
@@ -76,6 +78,18 @@ def test_a_recording_whose_worker_ended_is_tried_again_by_the_next_run(folder, t
     lost = evaluated(folder / "day", tmp_path / "results", executor=Losing())[0]
     assert lost["error"] == "its worker process ended 2 times" and "ekf" in lost["observers"]
     assert "error" not in evaluated(folder / "day", tmp_path / "results")[0]
+
+
+def test_what_failed_on_this_machine_is_tried_again_by_the_next_run(folder, tmp_path, monkeypatch):
+    def no_compiler(*_):
+        raise CodegenError("no C compiler")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(task, "open_stream", no_compiler)
+        broken.setattr(task, "_opened", threading.local())
+        before = evaluated(folder / "day", tmp_path / "results", ["momentum"])[0]
+    after = evaluated(folder / "day", tmp_path / "results", ["momentum"])[0]
+    assert before["error"] == "no C compiler" and "error" not in after
 
 
 def test_two_observers_of_one_name_are_refused(folder):
@@ -126,8 +140,8 @@ def test_distributions_and_the_worst_are_those_of_the_rows():
 def test_a_changed_file_of_the_users_own_is_evaluated_anew(folder, tmp_path, observer, monkeypatch):
     monkeypatch.chdir(tmp_path)
     counting = Counting()
-    for value in ("bandwidth: 20.0", "bandwidth: 30.0", "bandwidth: 30.0"):
+    for value in ("gain: 20.0", "gain: 30.0", "gain: 30.0"):
         (tmp_path / observer).write_text(f"observer: momentum\n{value}\n")
         rows = evaluated(folder, tmp_path / "results", [observer], counting)
         assert list(rows[0]["observers"]) == ["own"]
-    assert counting.asked == 6
+    assert counting.asked == 7  # the damaged one in every run
