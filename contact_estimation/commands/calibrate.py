@@ -19,7 +19,7 @@ from contact_estimation.commands.inputs import (
     write_yaml,
 )
 from contact_estimation.commands.output import Progress, command_line, emit_verdict, text_table
-from contact_estimation.exceptions import ConfigError
+from contact_estimation.exceptions import ConfigError, IdentificationError
 from contact_estimation.fit.calibration.settings import OPTIONS
 
 if TYPE_CHECKING:
@@ -71,11 +71,14 @@ def run(args: argparse.Namespace) -> int:
     found = identify(arm, recordings, settings)
     result = calibration(arm, found, settings)
     reasons = doubts(arm, found, settings)
-    verdict = Verdict(DOUBTFUL if reasons else GOOD, tuple(reasons))
     predictions = []
     if not args.no_validation:
         with Progress(max(len(recordings), 2), "cross-validating") as bar:
-            predictions = cross_validate(arm, found.designs, settings, bar.update)
+            try:
+                predictions = cross_validate(arm, found.designs, settings, bar.update)
+            except IdentificationError as error:
+                reasons.append(f"validation not possible: {error}; --no-validation leaves it out")
+    verdict = Verdict(DOUBTFUL if reasons else GOOD, tuple(reasons))
     ratio = shrinkage(predictions) if predictions else None
     _write(args, robot, arm, result, found, recordings, verdict)
     data = {

@@ -47,6 +47,20 @@ def test_calibrate_prints_one_object_and_writes_what_loads(arm, files, tmp_path,
     assert (low < high).all()
 
 
+def test_recordings_that_need_each_other_are_identified_without_a_validation(arm, tmp_path, capsys):
+    """The second is too short to identify anything alone."""
+    whole, part = free_motion(arm, seconds=20), slice(0, 410)
+    cut = {name: getattr(whole, name)[part] for name in ("stamps_ns", "q", "dq", "tau")}
+    recordings = (whole, dataclasses.replace(whole, **cut))
+    files = [str(write_npz(tmp_path / f"{k}.npz", recording)) for k, recording in enumerate(recordings)]
+    out = tmp_path / "drives.yaml"
+    words = ["calibrate", *files, "--robot", "ur16e", "--sensors", "joint_torque", "--out", str(out), "--json"]
+    assert main(words) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["verdict"] == "doubtful" and data["validation"] == [] and data["residual_ratio"] is None
+    assert f"validation not possible: without {files[0]}, " in " ".join(data["reasons"]) and out.is_file()
+
+
 def test_a_force_that_was_not_measured_is_told(arm, tmp_path, capsys):
     """NaN is not 0 N: there the sensor does not show free motion. What it did measure still shows a contact."""
     recording, words = free_motion(arm, seconds=20), ["--robot", "ur16e", "--sensors", "joint_torque"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from contact_estimation.exceptions import IdentificationError
 from contact_estimation.fit.calibration.identify import identify_designs
 from contact_estimation.fit.calibration.model import Design
 from contact_estimation.fit.calibration.motion import Motion
@@ -41,14 +42,20 @@ def cross_validate(
         designs: regressors of the recordings.
         settings: of the calibration.
         progress: called with the number of recordings that are done.
+
+    Raises:
+        IdentificationError: the others of a recording do not identify the parameters.
     """
     if len(designs) == 1:
         half = len(designs[0].rigid) // 2
         designs = [_part(designs[0], slice(0, half), "first half"), _part(designs[0], slice(half, None), "second half")]
     out = []
     for k, d in enumerate(designs):
-        found = identify_designs(arm, designs[:k] + designs[k + 1 :], settings)
         m = d.motion
+        try:
+            found = identify_designs(arm, designs[:k] + designs[k + 1 :], settings)
+        except IdentificationError as error:
+            raise IdentificationError(f"without {m.source}, {error}") from error
         rigid = d.rigid + arm.motor.armature * m.ddq + arm.motor.viscous * m.dq
         out.append(Prediction(m.source, _rms(m.tau - rigid), _rms(m.tau - found.predict(d))))
         if progress is not None:
