@@ -14,6 +14,7 @@ from contact_estimation.commands.inputs import (
     add_robot_argument,
     check_profile_out,
     load_robot,
+    load_sensors,
     names_settings_file,
     open_for,
     write_yaml,
@@ -101,11 +102,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _with_total_torque(arm: Arm, args: argparse.Namespace) -> tuple[Arm, list[Recording]]:
     """Give the arm as its torque sensors see it, and the recordings with total torque [Nm]."""
-    from contact_estimation.filters.settings import load_sensor_settings
     from contact_estimation.fit.calibration.effort import with_total_torque
 
     recordings = [open_for(arm, args, path).read() for path in args.recordings]
-    sensors = [load_sensor_settings(args.sensors or r.sensors or arm.settings.sensors) for r in recordings]
+    sensors = [load_sensors(arm, [recording], chosen=args.sensors) for recording in recordings]
     sides = {s.torque_side for s in sensors}
     if len(sides) > 1:
         raise ConfigError(

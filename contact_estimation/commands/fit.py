@@ -17,6 +17,7 @@ from contact_estimation.commands.inputs import (
     add_recording_arguments,
     add_robot_argument,
     load_robot,
+    load_sensors,
     open_for,
     write_yaml,
 )
@@ -98,7 +99,6 @@ class _Fitted(NamedTuple):
 def run(args: argparse.Namespace) -> int:
     """Fit and write the configuration."""
     from contact_estimation.filters.registry import robot_for
-    from contact_estimation.filters.settings import load_sensor_settings
     from contact_estimation.settings import from_mapping, to_mapping
 
     paper = args.objective == "paper"
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     settings = _start_settings(args, paper)
     arm = robot_for(load_robot(args, [args.recording, *args.also]), settings)
     recordings = [open_for(arm, args, path).read() for path in (args.recording, *args.also)]
-    sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
+    sensors = load_sensors(arm, recordings, settings.sensors)
     mapping = to_mapping(settings)
     for contact in mapping["contacts"]:
         normal = np.array([0.0, 0.0, 1.0] if paper else contact["stiffness"])

@@ -13,7 +13,7 @@ from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import find_config
 
 if TYPE_CHECKING:
-    from contact_estimation.filters.settings import EkfSettings
+    from contact_estimation.filters.settings import EkfSettings, SensorSettings
     from contact_estimation.io.bag import BagFile
     from contact_estimation.io.npz import NpzFile
     from contact_estimation.io.recording import Recording
@@ -168,6 +168,30 @@ def _compare_names(arm: Arm, args: argparse.Namespace, path: Path, head: Recordi
         except ConfigError as error:
             other = " --sensors chooses another." if hasattr(args, "sensors") else ""
             raise ConfigError(f"{path} names its sensor set: {error}{other}") from error
+
+
+def load_sensors(
+    arm: Arm, recordings: Sequence[Recording], observer: str | None = None, chosen: str | None = None
+) -> SensorSettings:
+    """Load the sensor set that all recordings were made with.
+
+    Args:
+        arm: the robot; names of its profile's sensor sets come first.
+        recordings: of one set; those that name none are taken to be of the set that the others name.
+        observer: set that the observer's settings name; taken where no recording names one, before the robot's.
+        chosen: taken instead of all of these.
+
+    Raises:
+        ConfigError: there is no such set, or recordings name sets that differ.
+    """
+    from contact_estimation.filters.settings import load_sensor_settings
+
+    named = {chosen: ""} if chosen else {r.sensors: r.source for r in reversed(recordings) if r.sensors}
+    sets = [load_sensor_settings(n, arm.settings.folder) for n in named or (observer or arm.settings.sensors,)]
+    if any(other != sets[0] for other in sets):
+        shown = ", ".join(f"{source} names '{name}'" for name, source in named.items())
+        raise ConfigError(f"the recordings have different sensor sets: {shown}; give recordings of one set")
+    return sets[0]
 
 
 def ekf_settings(config: str, user: str) -> EkfSettings:

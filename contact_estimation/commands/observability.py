@@ -13,6 +13,7 @@ from contact_estimation.commands.inputs import (
     add_robot_argument,
     ekf_settings,
     load_robot,
+    load_sensors,
     open_for,
 )
 from contact_estimation.commands.numbers import check_number
@@ -82,12 +83,12 @@ def _at_posture(arm: Arm, settings: EkfSettings, args: argparse.Namespace) -> Ob
 def _along(arm: Arm, settings: EkfSettings, args: argparse.Namespace) -> Observability:
     """Observability along a recording, at the states and last parameters of the configured filter."""
     from contact_estimation.filters.ekf import Ekf
-    from contact_estimation.filters.settings import load_sensor_settings
     from contact_estimation.filters.stream import SampleStream
     from contact_estimation.fit.information import information_along
 
-    sensors = load_sensor_settings(settings.sensors or arm.settings.sensors)
-    return information_along(SampleStream(Ekf(arm, settings), arm, sensors), open_for(arm, args).read(), args.estimate)
+    recording = open_for(arm, args).read()
+    stream = SampleStream(Ekf(arm, settings), arm, load_sensors(arm, [recording], settings.sensors))
+    return information_along(stream, recording, args.estimate)
 
 
 def _result(seen: Observability) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from contact_estimation.commands.inputs import (
     add_robot_argument,
     check_profile_out,
     load_robot,
+    load_sensors,
     names_settings_file,
     open_for,
     write_yaml,
@@ -58,7 +59,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Tune, judge, print, write."""
     from contact_estimation.filters.registry import load_observer_settings, robot_for
-    from contact_estimation.filters.settings import load_sensor_settings
     from contact_estimation.fit.noise import noise_settings
     from contact_estimation.fit.tuning import tune
     from contact_estimation.fit.tuning_doubts import judge
@@ -67,11 +67,10 @@ def run(args: argparse.Namespace) -> int:
     check_number("--evaluations", args.evaluations, least=1)
     robot = load_robot(args, args.recordings)
     check_profile_out(robot, args.out, args.recordings)
-    folder = robot.settings.folder
-    settings = load_observer_settings(args.config, folder)
+    settings = load_observer_settings(args.config, robot.settings.folder)
     arm = robot_for(robot, settings)
     recordings = [open_for(arm, args, path).read() for path in args.recordings]
-    sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors, folder)
+    sensors = load_sensors(arm, recordings, settings.sensors)
     noise = noise_settings(arm, settings, sensors)
     names = args.noise or noise.usual
     with Progress(args.evaluations, "tuning") as bar:

@@ -7,11 +7,13 @@ import pytest
 from recordings import press_recording
 
 from contact_estimation.cli import main
+from contact_estimation.commands.inputs import load_sensors
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.bag_writer import write_bag
 from contact_estimation.io.npz import write_npz
-from contact_estimation.io.open import recorded_arm
+from contact_estimation.io.open import open_recording, recorded_arm
 from contact_estimation.robot import load_arm
+from contact_estimation.robot.profile import write_profile
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +102,40 @@ def test_a_damaged_recording_says_that_it_is_damaged(tmp_path, capsys):
 def test_a_posture_belongs_to_no_recording(capsys):
     assert main(["observability", "--posture", "0", "-1", "1", "0", "0", "0"]) == 2
     assert "give --robot" in capsys.readouterr().err
+
+
+@pytest.fixture
+def profile(tmp_path):
+    """A robot's profile with a sensor set of its own that does not fit the robot."""
+    folder = write_profile(load_arm("ur16e").settings, tmp_path / "profile")
+    (folder / "sensors" / "mine.yaml").write_text("torque_scale: [1.0, 1.0]\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "observability {}",
+        "fit {} --out {out}.yaml",
+        "calibrate {} --no-validation",
+        "tune {} --config ekf --evaluations 1 --no-validation",
+        "replay {} --observer ekf",
+    ],
+)
+def test_every_verb_reads_the_effort_by_the_recordings_sensor_set_of_the_profile(words, make, profile, capsys):
+    recording = make("named", sensors="mine")
+    assert main([*words.format(recording, out=profile.parent / "out").split(), "--robot", str(profile)]) == 2
+    assert "torque_scale has 2 entries" in capsys.readouterr().err
+
+
+def test_recordings_of_different_sensor_sets_are_refused(make, tmp_path, capsys):
+    files = [make("a", sensors="joint_torque"), make("b", sensors="link_torque"), make("c")]
+    words = ["--robot", "ur16e", "--out", str(tmp_path / "out.yaml")]
+    assert main(["tune", *map(str, files), *words]) == 2
+    said = capsys.readouterr().err
+    assert "a.npz names 'joint_torque'" in said and "b.npz names 'link_torque'" in said
+    assert main(["fit", str(files[0]), "--also", str(files[1]), *words]) == 2
+    assert "different sensor sets" in capsys.readouterr().err
+    arm = load_arm("ur16e")
+    link = load_sensors(arm, [open_recording(files[2]), open_recording(files[1])], "joint_torque")
+    assert link.torque_side == "link"  # of the one that names a set
