@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="wheel, arm-disk, window: white noise of the velocities [m/s, rad/s], a hundredth of it on the "
         "configurations (default 1e-3, arm-disk 1e-4)",
     )
-    parser.add_argument("--figure", metavar="FILE.png", help="also draw what was found (not for --drop)")
+    parser.add_argument("--figure", metavar="FILE.png", help="also draw what was found (not for --drop, --window)")
 
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:
@@ -111,6 +111,8 @@ def run(args: argparse.Namespace) -> int:
     check_number("--side", args.side, "m", above=0, most=100)
     check_number("--rate", args.rate, "Hz", above=0, most=1e6)
     check_number("--noise", args.noise, "m/s", least=0, most=100)
+    if args.figure and (args.drop or args.window):
+        raise ConfigError("--figure draws examples, --impacts and --tosses; leave it out with --drop and --window")
     if args.impacts:
         return _impacts(args)
     if args.drop:

@@ -16,6 +16,19 @@ if TYPE_CHECKING:
     from contact_estimation.identify.probing.settings import ProbingSettings
 
 
+#: Option -> the example that it belongs to.
+_EXAMPLES = {
+    **dict.fromkeys(("ablation", "figures"), "planar"),
+    **dict.fromkeys(("fork", "sensorless", "explore"), "spatial"),
+}
+#: Option -> options that it has no use for.
+_UNUSED = {
+    "recording": ("fork", "sensorless", "explore", "ablation", "figures", "report"),
+    "explore": ("fork", "sensorless", "report"),
+    "ablation": ("figures", "report"),
+}
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
@@ -56,20 +69,26 @@ def run(args: argparse.Namespace) -> int:
     check_number("--runs", args.runs, least=1)
     check_number("--fork", args.fork, "m", above=0, most=1, hint="the distance of two tips; leave it out for one tip")
     settings = from_yaml(ProbingSettings, args.settings) if args.settings else ProbingSettings()
-    for flag, example in (
-        ("ablation", "planar"),
-        ("figures", "planar"),
-        ("fork", "spatial"),
-        ("sensorless", "spatial"),
-        ("explore", "spatial"),
-    ):
-        if getattr(args, flag) not in (None, False) and args.example != example:
-            raise ConfigError(f"--{flag} belongs to --example {example}")
+    _check(args)
     if args.recording:
         return _recording(args, settings)
     if args.explore:
         return _explore(args, settings)
     return _experiment(args, settings)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse options that what was asked for has no use for.
+
+    Raises:
+        ConfigError: names them.
+    """
+    given = [flag for flag in ("recording", "report", *_EXAMPLES) if getattr(args, flag) not in (None, False)]
+    for flag in given:
+        if args.example != _EXAMPLES.get(flag, args.example):
+            raise ConfigError(f"--{flag} belongs to --example {_EXAMPLES[flag]}")
+        if foreign := [f"--{other}" for other in _UNUSED.get(flag, ()) if other in given]:
+            raise ConfigError(f"--{flag} takes no {', '.join(foreign)}: leave one of them out")
 
 
 def _experiment(args: argparse.Namespace, settings: ProbingSettings) -> int:

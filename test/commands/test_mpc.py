@@ -85,6 +85,12 @@ def test_steps_belong_to_a_sequence(capsys):
     assert "--steps" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("task", ["plane", "sequence"])
+def test_the_tool_is_the_one_of_the_option(task, capsys):
+    assert main(["mpc", task, "--tool", "no_such_tool"]) == 2
+    assert "no_such_tool" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
 def test_a_duration_that_is_none_is_refused(seconds, capsys):
     assert main(["mpc", "plane", "--duration", seconds]) == 2

@@ -100,3 +100,9 @@ def test_mistakes(capsys, tmp_path):
     ):
         code, out = run(capsys, *argv)
         assert code == 2 and out.out == "" and out.err.strip()
+
+
+@pytest.mark.parametrize("source", ["--drop", "--window"])
+def test_a_figure_that_is_not_drawn_is_refused(source, capsys, tmp_path):
+    code, out = run(capsys, source, str(tmp_path / "any.npz"), "--figure", str(tmp_path / "f.png"))
+    assert code == 2 and "--figure draws examples, --impacts and --tosses" in out.err

@@ -64,6 +64,10 @@ def test_figures_and_report_are_written(tmp_path, capsys):
         (["--example", "spatial", "--ablation"], "belongs to --example planar"),
         (["--sensorless", "fr3"], "belongs to --example spatial"),
         (["--recording", "none.npz"], "none.npz"),
+        (["--example", "spatial", "--recording", "none.npz", "--fork", "0.1"], "--recording takes no --fork"),
+        (["--recording", "none.npz", "--report", "r.html", "--figures", "f"], "takes no --figures, --report"),
+        (["--example", "spatial", "--explore", "--sensorless", "fr3"], "--explore takes no --sensorless"),
+        (["--ablation", "--figures", "f"], "--ablation takes no --figures"),
     ],
 )
 def test_mistakes_are_explained(arguments, message, capsys):
