@@ -21,11 +21,7 @@ def run(args: argparse.Namespace, settings: LoopSettings) -> int:
         raise ConfigError(f"mpc sequence takes no {', '.join(given)}: its steps say that")
     settings = dataclasses.replace(settings, sequence=args.steps or settings.sequence)
     options = LoopOptions(
-        seed=args.seed,
-        height_error=args.height_error,
-        stiffness=args.stiffness,
-        observer=args.observer,
-        tool=args.tool,
+        seed=args.seed, height_error=args.height_error, stiffness=args.stiffness, observer=args.observer, tool=args.tool
     )
     loop = ClosedLoop(settings, options)
     record, controller = loop.run(args.duration), loop.controller

@@ -42,6 +42,8 @@ class Reference:
         stiffness: [N/m] in contact, NaN where none is known.
         stiffness_label: where the stiffness comes from.
         missing: share of the samples without a reference force (NaN in it); they are neither contact nor free.
+        contact_force: [N] above which it is contact.
+        free_force: [N] below which it is free.
     """
 
     label: str
@@ -52,6 +54,8 @@ class Reference:
     stiffness: float
     stiffness_label: str
     missing: float
+    contact_force: float
+    free_force: float
 
     @property
     def description(self) -> str:
@@ -80,15 +84,16 @@ def reference_of(recording: Samples, tcp_poses: TcpPoses | None = None) -> Refer
     # A truth has no noise to be told from: a task of a few newtons is scored by half of its largest force.
     largest = max(float(part.max()) for part in push.blocks()) if simulated else math.inf
     share = min(largest / (2.0 * CONTACT_FORCE), 1.0) if largest > 1.0 else 1.0
+    limits = share * CONTACT_FORCE, share * FREE_FORCE
     contact, free, stiff, norms, slope = RowFile(bool), RowFile(bool), RowFile(bool), [], _Slope()
     missing = 0
     for block, size in zip(recording.blocks(), push.blocks()):
         force = _force(block)
         known = np.isfinite(force).all(axis=1)
         missing += np.count_nonzero(~known)
-        closed = known & (size > share * CONTACT_FORCE)
+        closed = known & (size > limits[0])
         contact.append(closed)
-        free.append(known & (size < share * FREE_FORCE) & _links_are_free(block))
+        free.append(known & (size < limits[1]) & _links_are_free(block))
         if "stiffness" in block.truth:
             norm = np.linalg.norm(block.truth["stiffness"], axis=1)
             closed = closed & (norm > 0.0)
@@ -103,7 +108,7 @@ def reference_of(recording: Samples, tcp_poses: TcpPoses | None = None) -> Refer
     elif slope.count > _MIN_CONTACT:
         stiffness, label = -slope.along_mean_force(), "measured, least squares in contact"
     name, share = "truth" if simulated else "measured", missing / len(push.force)
-    return Reference(name, push.force, contact, free, stiff, stiffness, label, share)
+    return Reference(name, push.force, contact, free, stiff, stiffness, label, share, *limits)
 
 
 def _force(block: Recording) -> np.ndarray:

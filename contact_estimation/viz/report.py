@@ -19,7 +19,7 @@ from contact_estimation.viz.curves import Curves
 from contact_estimation.viz.html import Page
 from contact_estimation.viz.picture import peak_picture
 from contact_estimation.viz.player import Box
-from contact_estimation.viz.reference import CONTACT_FORCE, FREE_FORCE, Reference
+from contact_estimation.viz.reference import Reference
 from contact_estimation.viz.scores import Scores
 from contact_estimation.viz.summary import summary_table
 
@@ -221,6 +221,6 @@ def _explain(reference: Reference | None) -> str:
     gaps = f" The reference is {missing_words(reference.missing)}; it is left out." if reference.missing else ""
     return (
         f"Force columns are RMS errors against {source}. In contact: it pushes {way}with more than "
-        f"{CONTACT_FORCE:g} N; free: with less than {FREE_FORCE:g} N{links}. Stiffness is the median in contact; "
-        f"settled: time from the first contact until it stays within 20 %.{stiffness}{gaps}"
+        f"{reference.contact_force:.3g} N; free: with less than {reference.free_force:.3g} N{links}. Stiffness is the "
+        f"median in contact; settled: time from the first contact until it stays within 20 %.{stiffness}{gaps}"
     )

@@ -14,7 +14,7 @@ from contact_estimation.robot import load_arm
 from contact_estimation.viz import plots
 from contact_estimation.viz.curves import Curves
 from contact_estimation.viz.reference import reference_of
-from contact_estimation.viz.report import ReplayedRun, ReportExtras, replay_report
+from contact_estimation.viz.report import ReplayedRun, ReportExtras, _explain, replay_report
 from contact_estimation.viz.scores import Scores
 from contact_estimation.viz.summary import summarise, summary_table
 
@@ -61,6 +61,15 @@ def test_report_without_reference_or_contact(arm, logs, recording, tmp_path):
     run = ReplayedRun.of(arm, bare, {"momentum": logs["momentum"]}, None)
     page = replay_report(tmp_path / "report.html", run, "Replay").read_text()
     assert "neither a measured wrench nor truth" in page and "None of the observers estimates this." in page
+
+
+def test_the_report_names_the_forces_that_divide_contact_from_free(recording):
+    """A simulation of 5 N is scored by a half and 0.3 of its largest force."""
+    gentle = 5.0 / np.abs(recording.truth["wrench_tcp"][:, 2]).max() * recording.truth["wrench_tcp"]
+    said = _explain(reference_of(dataclasses.replace(recording, truth=recording.truth | {"wrench_tcp": gentle})))
+    contact, free = map(float, re.search(r"more than (\S+) N; free: with less than (\S+) N", said).groups())
+    assert contact == pytest.approx(2.5, rel=0.05) and free == pytest.approx(0.6 * contact, rel=0.01)
+    assert "more than 10 N; free: with less than 6 N" in _explain(reference_of(recording))
 
 
 def test_invalid_estimates_are_told(arm, recording, tmp_path):
