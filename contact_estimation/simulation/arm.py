@@ -18,7 +18,7 @@ from contact_estimation.settings import replace
 from contact_estimation.simulation.friction import LuGreFriction
 from contact_estimation.simulation.model import TCP_SITE, build_spec
 from contact_estimation.simulation.sensors.settings import ImperfectionSettings, per_joint, strength
-from contact_estimation.simulation.surfaces import Surface, Touch
+from contact_estimation.simulation.surfaces import PointMemory, Surface, Touch
 
 
 class SimulatedArm:
@@ -95,7 +95,7 @@ class SimulatedArm:
         self._velocity6 = np.zeros(6)
         self._diagonal = np.diag_indices(n)
         self._limit = np.where(arm.effort_limit > 0, arm.effort_limit, np.inf)
-        self._bristles = np.zeros((len(self._points), len(self.surfaces), 3))
+        self._memories = [[PointMemory() for _ in self.surfaces] for _ in self._points]
         self.touches: list[list[Touch]] = []
         self.pushes: list[tuple[int, np.ndarray, np.ndarray]] = []
         self.reset(q)
@@ -114,7 +114,8 @@ class SimulatedArm:
             self.motor_position = self.motor_position + self.link_torque / self._stiffness
         self.wrench_tcp = np.zeros(6)
         self._friction.bristle[:] = 0.0
-        self._bristles[:] = 0.0
+        for memory in (memory for memories in self._memories for memory in memories):
+            memory.clear()
         self._contact_forces()
 
     @property
@@ -191,7 +192,7 @@ class SimulatedArm:
             lever = rotation @ local
             point, velocity = position + lever, linear + np.array(_cross(angular, lever))
             row = [
-                surface.touch(point, velocity, self._bristles[i, k], self.timestep)
+                surface.touch(point, velocity, self._memories[i][k], self.timestep)
                 for k, surface in enumerate(self.surfaces)
             ]
             self.touches.append(row)

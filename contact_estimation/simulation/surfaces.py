@@ -8,7 +8,7 @@ therefore exactly those of the scenario. Positions [m] and forces [N] are in the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -34,6 +34,23 @@ class Touch:
     closed: bool
 
 
+@dataclass
+class PointMemory:
+    """What one surface remembers of one of the robot's points.
+
+    Attributes:
+        bristle: (3,) [m] tangential deflection of the contact.
+        hysteresis: share of the Dahl element's largest force, -1 to 1.
+    """
+
+    bristle: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    hysteresis: float = 0.0
+
+    def clear(self) -> None:
+        """Forget the contact."""
+        self.bristle[:], self.hysteresis = 0.0, 0.0
+
+
 class Slab(NamedTuple):
     """A body to draw.
 
@@ -53,18 +70,18 @@ _EXTENT, _THICK, _THIN, _ANCHOR = 0.15, 0.02, 0.008, 0.04
 
 
 class Surface(Protocol):
-    """A surface at ``point`` (3,) [m]; ``bristle`` (3,) [m] is the caller's memory for one point, changed in place."""
+    """A surface at ``point`` (3,) [m]; the caller keeps its memory of each of the robot's points."""
 
     name: str
     point: np.ndarray
 
-    def touch(self, point: np.ndarray, velocity: np.ndarray, bristle: np.ndarray, step: float) -> Touch:
+    def touch(self, point: np.ndarray, velocity: np.ndarray, memory: PointMemory, step: float) -> Touch:
         """Return what acts on one of the robot's points.
 
         Args:
             point: (3,) [m] of the robot, base frame.
             velocity: (3,) [m/s] of it.
-            bristle: (3,) [m] tangential deflection of the contact; changed in place.
+            memory: of this point; changed in place.
             step: [s].
         """
 
@@ -136,9 +153,8 @@ class Face:
         self.bounds = [(np.array(direction, float), float(length)) for direction, length in bounds]
         self.depth, self.stiffening = depth, float(stiffening)
         self._dahl_force, self._dahl_length = hysteresis
-        self._dahl = 0.0
 
-    def touch(self, point: np.ndarray, velocity: np.ndarray, bristle: np.ndarray, step: float) -> Touch:
+    def touch(self, point: np.ndarray, velocity: np.ndarray, memory: PointMemory, step: float) -> Touch:
         """Return what acts on one of the robot's points."""
         offset = point - self.point
         height = float(self.normal @ offset)
@@ -146,21 +162,20 @@ class Face:
         inside = -self.depth < height <= 0.0 and all(direction @ offset <= length for direction, length in self.bounds)
         stiffness = (self.stiffness + 2.0 * self.stiffening * max(-height, 0.0)) * self.normal
         if not inside:
-            bristle[:] = 0.0
-            self._dahl = 0.0
+            memory.clear()
             return Touch(np.zeros(3), stiffness, rest, -height, False)
         rate = -float(self.normal @ velocity)
         pressure = self.stiffness * -height + self.stiffening * height * height + self.damping * rate
         if self._dahl_force > 0:
             move = step * rate / self._dahl_length
             goal = 1.0 if move > 0 else -1.0
-            self._dahl = goal + (self._dahl - goal) * np.exp(-abs(move))
+            memory.hysteresis = goal + (memory.hysteresis - goal) * np.exp(-abs(move))
             # The element is an internal friction of the pressed material: it cannot exceed what presses it.
-            pressure += self._dahl * min(self._dahl_force, 0.5 * max(pressure, 0.0))
+            pressure += memory.hysteresis * min(self._dahl_force, 0.5 * max(pressure, 0.0))
         pressure = max(pressure, 0.0)
         force = pressure * self.normal
         if self.friction > 0:
-            slide = velocity + rate * self.normal
+            slide, bristle = velocity + rate * self.normal, memory.bristle
             bristle -= (bristle @ self.normal) * self.normal
             # Tangential damping as critical as the normal one, which keeps a stuck point from ringing.
             force = force + coulomb(slide, bristle, self.friction * pressure, self.tangential, self.damping, step)
@@ -204,7 +219,7 @@ class Anchor:
         self._damper = np.diag(np.where(stiffness > 0, float(damping), 0.0))
         self._at_rest = stiffness.max() * stiffness / max(np.linalg.norm(stiffness), 1e-12)
 
-    def touch(self, point: np.ndarray, velocity: np.ndarray, bristle: np.ndarray, step: float) -> Touch:
+    def touch(self, point: np.ndarray, velocity: np.ndarray, memory: PointMemory, step: float) -> Touch:
         """Return what acts on one of the robot's points; arguments as of :class:`Surface`."""
         offset = point - self.point
         if not self.holds:

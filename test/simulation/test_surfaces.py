@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from contact_estimation.settings import replace
+from contact_estimation.simulation.arm import SimulatedArm
 from contact_estimation.simulation.session import Simulation, open_simulation
-from contact_estimation.simulation.surfaces import Anchor, Face
+from contact_estimation.simulation.surfaces import Anchor, Face, PointMemory
 
 
 @pytest.mark.parametrize("stiffness", [1e3, 1e4, 3e4, 1e5])
@@ -29,35 +30,54 @@ def test_stiffness_measured_in_the_press_is_the_one_set(stiffness):
 
 def test_friction_holds_below_the_limit_and_slides_at_it():
     face = Face("f", [0, 0, 0], [0, 0, 1], 1e4, friction=0.3)
-    bristle, step = np.zeros(3), 1e-3
+    memory, step = PointMemory(), 1e-3
     point = np.array([0.0, 0.0, -1e-3])
     for _ in range(5):
-        stick = face.touch(point, np.array([1e-3, 0, 0]), bristle, step).force
+        stick = face.touch(point, np.array([1e-3, 0, 0]), memory, step).force
     assert stick[0] == pytest.approx(-0.7e4 * 5e-6)
     for _ in range(1000):
-        slide = face.touch(point, np.array([0.02, 0.01, 0]), bristle, step).force
+        slide = face.touch(point, np.array([0.02, 0.01, 0]), memory, step).force
     assert np.hypot(*slide[:2]) == pytest.approx(0.3 * slide[2], rel=1e-6)
     assert slide[:2] @ [0.02, 0.01] < 0
 
 
 def test_face_never_pulls_and_ends_at_its_bounds():
     face = Face("f", [0, 0, 0], [0, 0, 1], 1e4, damping=1e4, bounds=[([1.0, 0, 0], 0.05)], depth=0.01)
-    away = face.touch(np.array([0, 0, -1e-4]), np.array([0, 0, 5.0]), np.zeros(3), 1e-3)
+    away = face.touch(np.array([0, 0, -1e-4]), np.array([0, 0, 5.0]), PointMemory(), 1e-3)
     assert not away.force.any()
     for point in ([0.06, 0, -1e-3], [0, 0, 1e-3], [0, 0, -0.02]):
-        assert not face.touch(np.array(point), np.zeros(3), np.zeros(3), 1e-3).closed
+        assert not face.touch(np.array(point), np.zeros(3), PointMemory(), 1e-3).closed
 
 
 def test_hysteresis_loses_energy_and_keeps_the_slope_over_long_travel():
     face = Face("f", [0, 0, 0], [0, 0, 1], 2e4, hysteresis=(8.0, 3e-4))
-    down = np.linspace(0, -4e-3, 801)
+    memory, down = PointMemory(), np.linspace(0, -4e-3, 801)
     path = np.concatenate([down, down[::-1]])
     speed = np.gradient(path) / 1e-3
     force = np.array(
-        [face.touch(np.array([0, 0, z]), np.array([0, 0, v]), np.zeros(3), 1e-3).force[2] for z, v in zip(path, speed)]
+        [face.touch(np.array([0, 0, z]), np.array([0, 0, v]), memory, 1e-3).force[2] for z, v in zip(path, speed)]
     )
     assert np.sum(force[:-1] * -np.diff(path)) > 0.01
     assert force[600] - force[1001] == pytest.approx(16.0, rel=0.05)  # the same depth, in and out
+
+
+def test_each_point_has_its_own_hysteresis_and_a_reset_forgets_it():
+    """The second of two tool points hangs in the air."""
+    sim = open_simulation("linear_contact", imperfections="ideal")
+    arm, q, forces = sim.arm, sim.plant.q.copy(), []
+    face = Face("f", sim.plant.position, [0, 0, 1], 2e4, hysteresis=(8.0, 3e-4))
+    torque = arm.gravity(q) + arm.tcp_jacobian(q)[:3].T @ [0.0, 0.0, -40.0]
+    for points in ([[0, 0, 0]], [[0, 0, 0], sim.plant.rotation.T @ [0, 0, 0.1]]):
+        plant = SimulatedArm(arm, q, [face], np.array(points), sim.imperfections, 1e-3, np.random.default_rng(0))
+        for _ in range(2):
+            plant.reset(q)
+            forces.append([])
+            for _ in range(50):
+                plant.step(torque)
+                forces[-1].append(plant.wrench_tcp.copy())
+    assert np.abs(forces[0]).max() > 10.0
+    for other in forces[1:]:
+        np.testing.assert_allclose(other, forces[0], atol=1e-9)
 
 
 def test_anchor_pulls_along_its_axes_only():
@@ -68,18 +88,15 @@ def test_anchor_pulls_along_its_axes_only():
     along = touch.force / np.linalg.norm(touch.force)
     assert np.allclose(touch.stiffness, along * np.linalg.norm(touch.force) / -(along @ [0.01, 0.5, -0.02]))
     even = Anchor("b", [0, 0, 0], [1000, 1000, 1000])
-    assert np.linalg.norm(even.touch(np.array([0.01, 0.0, -0.02]), *np.zeros((2, 3)), 1e-3).stiffness) == pytest.approx(
-        1000
-    )
-    assert np.linalg.norm(even.touch(*np.zeros((3, 3)), 1e-3).stiffness) == pytest.approx(
-        1000
-    )  # also where it is at rest
+    for point in ([0.01, 0.0, -0.02], [0.0, 0.0, 0.0]):  # also where it is at rest
+        held = even.touch(np.array(point), np.zeros(3), PointMemory(), 1e-3)
+        assert np.linalg.norm(held.stiffness) == pytest.approx(1000)
 
 
 def test_an_open_anchor_exerts_no_force():
     anchor = Anchor("a", [0, 0, 0], [1000, 0, 700], damping=20.0)
     anchor.holds = False
-    touch = anchor.touch(np.array([0.01, 0.5, -0.02]), np.ones(3), np.zeros(3), 1e-3)
+    touch = anchor.touch(np.array([0.01, 0.5, -0.02]), np.ones(3), PointMemory(), 1e-3)
     assert not touch.closed and not touch.force.any()
 
 
