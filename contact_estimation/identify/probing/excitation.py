@@ -65,10 +65,14 @@ def lean_blend(cfg: ExcitationSettings, phase: float) -> float:
     return float(0.5 * (1.0 - np.cos(np.pi * np.clip(phase / cfg.tilt_time, 0.0, 1.0))))
 
 
-def normal_force(cfg: ExcitationSettings, t: float) -> float:
-    """Return the normal force [N] at ``t`` [s] since contact; the first 0.3 s are gentle."""
-    swing = cfg.force_swing * np.sin(2.0 * np.pi * cfg.force_frequency * t)
-    return float(min(t / _ONSET, 1.0) * (cfg.force + swing))
+def normal_force(cfg: ExcitationSettings, t: float) -> tuple[float, float]:
+    """Return the normal force [N] and its rate [N/s] at ``t`` [s] since contact; the first 0.3 s are gentle."""
+    omega = 2.0 * np.pi * cfg.force_frequency
+    force = cfg.force + cfg.force_swing * np.sin(omega * t)
+    rate = omega * cfg.force_swing * np.cos(omega * t)
+    if t < _ONSET:
+        force, rate = t / _ONSET * force, t / _ONSET * rate + force / _ONSET
+    return float(force), float(rate)
 
 
 def command(cfg: ExcitationSettings, t: float) -> Command:
@@ -76,14 +80,12 @@ def command(cfg: ExcitationSettings, t: float) -> Command:
     stroke = int(t / cfg.stroke_time)
     phase = t - stroke * cfg.stroke_time
     x = np.clip(phase / cfg.tilt_time, 0.0, 1.0)
-    omega = 2.0 * np.pi * cfg.force_frequency
     return Command(
         stroke,
         direction(stroke) * stroke_speed(cfg, min(phase, cfg.stroke_time - phase)),
         lean_blend(cfg, phase),
         0.5 * np.pi / cfg.tilt_time * np.sin(np.pi * x) if x < 1.0 else 0.0,
-        normal_force(cfg, t),
-        min(t / _ONSET, 1.0) * omega * cfg.force_swing * np.cos(omega * t),
+        *normal_force(cfg, t),
     )
 
 

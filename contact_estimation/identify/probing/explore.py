@@ -272,7 +272,7 @@ class Explorer:
         slide = self._surface @ stroke.direction
         slide = slide - normal * (normal @ slide)
         force = pose[:3, :3] @ self._wrench[:3]
-        push = normal_force(self._excitation, self._count * self._dt) - force @ normal
+        push = normal_force(self._excitation, self._count * self._dt)[0] - force @ normal
         if np.linalg.norm(force) > self._goal.force_limit:
             push = min(push, -0.5 * self._goal.force_limit)
         descent = np.clip(self._goal.force_gain * push, -_MAX_DESCENT, _MAX_DESCENT)

@@ -86,6 +86,13 @@ def test_excitation_does_what_section_iv_says():
     assert np.ptp(spatial[:, 0]) > 0.3 and np.ptp(spatial[:, 1]) > 0.3  # leans about both tangent axes
 
 
+def test_the_rate_of_the_force_is_its_derivative_also_while_it_rises():
+    cfg, step = ExcitationSettings(), 1e-6
+    for t in (0.05, 0.15, 0.29, 0.4, 2.0):
+        difference = (command(cfg, t + step).force - command(cfg, t - step).force) / (2.0 * step)
+        assert command(cfg, t).force_rate == pytest.approx(difference, rel=1e-6)
+
+
 def test_settling_time_is_the_last_entry():
     experiment = Experiment("planar", 1, seed=2, seconds=4.0)
     trace = run(experiment, simulate(experiment))[0]
