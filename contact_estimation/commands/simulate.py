@@ -146,7 +146,7 @@ def as_recording(samples: Sequence[Sample], arm: Arm, source: str, imperfections
         column("dq"),
         column("tau"),
         source,
-        wrench_tcp=column("wrench_tcp") if imperfections.wrench.enabled else None,
+        wrench_tcp=column("wrench_tcp") if imperfections.wrench.present else None,
         truth=truth,
         sensors=imperfections.sensors,
         robot=arm.name,

@@ -62,6 +62,17 @@ def test_seed_height_and_scale_act(tmp_path, capsys):
     assert not np.array_equal(first.tau, raised.tau)
 
 
+def test_a_flange_sensor_without_imperfections_reads_the_truth_and_an_arm_without_one_has_none(tmp_path, capsys):
+    def run(name, *words):
+        path = tmp_path / f"{name}.npz"
+        assert main(["simulate", *words, "--seconds", "0.1", "--out", str(path)]) == 0
+        return open_recording(path)
+
+    perfect = run("perfect", "linear_contact", "--scale", "wrench=0")
+    assert np.array_equal(perfect.wrench_tcp, perfect.truth["wrench_tcp"])
+    assert run("none", "plane", "--robot", "fr3", "--scale", "wrench=2").wrench_tcp is None
+
+
 @pytest.mark.parametrize(
     "arguments, words",
     [

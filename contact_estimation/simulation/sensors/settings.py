@@ -88,8 +88,9 @@ class TorqueSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WrenchSettings:
-    """Force/torque sensor at the flange."""
+    """Force/torque sensor at the flange; without imperfections it reads the true wrench."""
 
+    present: bool = key(True, doc="whether the arm has one; recordings of one without it hold no measured wrench")
     enabled: bool = _switch()
     scale: float = _scale()
     noise: float = key(0.0, doc="standard deviation of white noise on the force", unit="N", check=non_negative)
