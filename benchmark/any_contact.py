@@ -20,7 +20,7 @@ over all seeds:
   95 % band of chi-square with three degrees of freedom (Bar-Shalom, Li and Kirubarajan, 2001, section 5.4).
 
 ``--quick`` takes one seed. With ``--anywhere`` every seed has a posture of its own, drawn from the joints' ranges.
-``--save`` writes any_contact.md, or any_contact_anywhere.md.
+``--save`` writes any_contact.md, or any_contact_anywhere.md: all robots, rows and observers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from contact_worlds import ROWS, SENSORS, Case, make_case  # a neighbour of this script
+from contact_worlds import ROWS, SENSORS, Case, make_case  # neighbours of this script
+from report import check_whole, command
 from rigid_body_recording import RATE
 from scipy.stats import chi2
 
@@ -185,6 +186,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
+    check_whole(parser, args, "quick", "robot", "row", "observer")
     warnings.simplefilter("ignore")
     observers = args.observer or [name for name in OBSERVERS if exists(name)]
     results: dict[str, dict[str, dict[str, dict[str, float | None]]]] = {}
@@ -202,11 +204,9 @@ def main() -> None:
     if args.json:
         print(json.dumps(results))
         return
-    seeds, name = " ".join(map(str, args.seeds)), "any_contact_anywhere" if args.anywhere else "any_contact"
-    options = f"--seeds {seeds}" + " --anywhere" * args.anywhere
-    options += "".join(f" --observer {one}" for one in args.observer or [])
+    name = "any_contact_anywhere" if args.anywhere else "any_contact"
     text = ["# Whatever touches the arm" + ", in random postures" * args.anywhere, ""]
-    text += [f"`python benchmark/any_contact.py {options} --save`; the figures are explained in the script."]
+    text += [f"`{command()}`; the figures are explained in the script."]
     for robot, rows in results.items():
         text += ["", *table(robot, rows)[:-1]]
     print("\n".join(text))

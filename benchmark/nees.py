@@ -14,7 +14,7 @@ makes the rows of ``any_contact.py`` once per seed and pools them. Figures:
 - of two runs: 5th and 95th percentile of the share that two of the runs show.
 - median: of e^T P^-1 e (2.37 where consistent).
 
-``--save`` writes nees.md beside this file.
+``--save`` writes nees.md beside this file: all robots and rows.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 from any_contact import BAND, HELD, estimates, normalised_square, touches  # neighbours of this script
 from contact_worlds import ROWS, SENSORS, Case, make_case
+from report import check_whole, command
 from rigid_body_recording import RATE
 
 OBSERVER, RESAMPLED = "contact_imm", 2000
@@ -66,10 +67,11 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=401, help="the first seed")
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
+    check_whole(parser, args, "robot", "row")
     warnings.simplefilter("ignore")
     names = [n for n, made in ROWS.items() if made.kind in ("tool", "surface") and (not args.row or args.row in n)]
-    command = f"python benchmark/nees.py --runs {args.runs} --first {args.first} --save"
-    text = ["# Consistency of the force's covariance", "", f"`{command}`; the figures are explained in the script.", ""]
+    text = ["# Consistency of the force's covariance", ""]
+    text += [f"`{command()}`; the figures are explained in the script.", ""]
     text += ["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|"]
     for robot in args.robot or SENSORS:
         for name in names:

@@ -17,6 +17,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+from report import command  # a neighbour of this script
 
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.io.npz import read_npz
@@ -83,7 +84,7 @@ def main() -> None:
         lines.append(f"| {seed} | " + " | ".join(f"{c:.1f}" for c in [*cells, momentum]) + " |")
         print(lines[-1], flush=True)
     if args.save:
-        title = f"# {__doc__.splitlines()[0]}\n\n`python benchmark/panda_pushes.py --save`\n\n"
+        title = f"# {__doc__.splitlines()[0]}\n\n`{command()}`\n\n"
         Path(__file__).with_suffix(".md").write_text(title + "\n".join(lines) + "\n")
 
 

@@ -23,6 +23,19 @@ def add_save_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--save", type=Path, nargs="?", const=page, metavar="FILE.md", help=text)
 
 
+def check_whole(parser: argparse.ArgumentParser, args: argparse.Namespace, *filters: str) -> None:
+    """Refuse to save a part of a table as the table.
+
+    Args:
+        parser: of the script.
+        args: parsed, with ``save``.
+        filters: options that leave out rows or columns.
+    """
+    given = [f"--{name}" for name in filters if getattr(args, name)]
+    if args.save and given:
+        parser.error(f"--save writes the whole table; leave out {', '.join(given)}")
+
+
 def command() -> str:
     """Return the command line of this run; of a file outside the project it keeps the name."""
     script = Path(sys.argv[0]).resolve().relative_to(ROOT)

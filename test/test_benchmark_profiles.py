@@ -11,9 +11,12 @@ from contact_estimation.robot import load_arm
 from contact_estimation.studies.mpc.closed_loop import ClosedLoop, load_loop_settings
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmark"))
+import any_contact
 import imm_truth
 import mismatch
+import nees
 import press_scores
+import report
 import ur10e_logs
 
 
@@ -44,6 +47,22 @@ def test_a_closed_loop_has_the_observer_of_the_profile():
     shipped = load_observer_settings("contact_imm", load_arm("fr3").settings.folder)
     loop = ClosedLoop(load_loop_settings("plane", "fr3"))
     assert loop.stream.observer.settings.unknown == shipped.unknown
+
+
+@pytest.mark.parametrize("benchmark, words", [(any_contact, "--quick"), (nees, "--row push")])
+def test_a_part_of_a_table_is_not_saved_as_the_table(benchmark, words, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["benchmark", *words.split(), "--save"])
+    with pytest.raises(SystemExit):
+        benchmark.main()
+    assert f"--save writes the whole table; leave out {words.split()[0]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("page", ["any_contact", "any_contact_anywhere", "nees", "panda_pushes"])
+def test_a_saved_table_names_the_command_as_it_was_typed(page, monkeypatch):
+    typed = (report.ROOT / "benchmark" / f"{page}.md").read_text().splitlines()[2].split("`")[1]
+    script, *words = typed.split()[1:]
+    monkeypatch.setattr(sys, "argv", [str(report.ROOT / script), *words])
+    assert report.command() == typed and page.startswith(Path(script).stem)
 
 
 @pytest.mark.parametrize("benchmark", [press_scores, ur10e_logs])
