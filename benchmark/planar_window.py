@@ -13,8 +13,8 @@ import numpy as np
 
 from contact_estimation.identify.planar.drop import identify_drop
 from contact_estimation.identify.planar.stepping import gravity
-from contact_estimation.identify.planar.window import Slack, body_steps, identify_window
-from contact_estimation.studies.planar.arm_disk import ArmDisk, arm_disk_steps, push
+from contact_estimation.identify.planar.window import Slack, body_step, identify_window
+from contact_estimation.studies.planar.arm_disk import ArmDisk, arm_disk_step, push
 from contact_estimation.studies.planar.table1 import BODIES, add_noise, random_drop
 from contact_estimation.studies.planar.wheel import SLOPE, WHEEL, walk
 
@@ -42,10 +42,11 @@ def drop_times(name: str, snr: float, samples: int) -> float:
 
 def wheel_time(samples: int) -> float:
     """Eq. 32 over a wheel's walk of one second."""
-    run = walk(1.0 / samples, samples)
+    run, fall, nothing = walk(1.0 / samples, samples), gravity(SLOPE), np.zeros(3)
 
     def call():
-        steps = body_steps(WHEEL.shape, run.q, run.v, run.h, WHEEL.friction, gravity(SLOPE))
+        states = zip(run.q, run.v, run.v[1:])
+        steps = [body_step(WHEEL.shape, each, run.h, WHEEL.friction, fall, nothing) for each in states]
         return identify_window(steps, Slack(2e-4, 1e-5), known={0: WHEEL.body_mass})
 
     return median_time([call] * 5)
@@ -57,7 +58,9 @@ def arm_time(samples: int) -> float:
     run, applied = push(system, 0.5 / samples, samples)
 
     def call():
-        return identify_window(arm_disk_steps(system, run.q, run.v, applied, run.h), Slack(2e-4, 1e-5))
+        states = zip(run.q, run.v, run.v[1:])
+        steps = [arm_disk_step(system, each, force, run.h) for each, force in zip(states, applied)]
+        return identify_window(steps, Slack(2e-4, 1e-5))
 
     return median_time([call] * 5)
 

@@ -186,7 +186,7 @@ def _text(arm: Arm, result: Calibration, predictions: list[Prediction], ratio: n
     parts = [text_table(_HEADER, [[name, *figures(joint)] for joint, name in enumerate(arm.joint_names)])]
     if result.payload:
         p = result.payload
-        com = ", ".join(f"{c:.3f}" for c in p.com)
+        com = ", ".join(_pm(c, std) for c, std in zip(p.com, p.com_std))
         parts.append(f"payload {p.mass:.3f} +- {p.mass_std:.3f} kg, centre of mass [{com}] m from the flange")
     if ratio is not None:
         parts.append("torque of recordings that were left out, RMS [Nm], rigid model -> calibrated:")

@@ -133,6 +133,7 @@ def test_calibrate_prints_a_table(files, capsys):
     assert "shoulder_lift_joint" in text and "left out" not in text
     mass, std = (float(v) for v in re.search(r"payload (\S+) \+- (\S+) kg", text).groups())
     assert abs(mass - PAYLOAD[0]) < 1.96 * std < 1.0
+    assert re.search(r"centre of mass \[\S+ \+- \S+, \S+ \+- \S+, \S+ \+- \S+\] m", text)
     assert re.search(r"verdict: doubtful\n  - gravity asks for 0\.\d+ .* times the torque of shoulder_lift_joint", text)
 
 

@@ -121,9 +121,10 @@ def _pose(
     """Check the arguments of :func:`identify_drop`."""
     q = np.asarray(q, float)
     rates = np.zeros_like(q) if v is None else np.asarray(v, float)
-    if q.shape != rates.shape or q.ndim != 2 or q.shape[1] != 3:
-        expected = q.shape if q.ndim == 2 and q.shape[1] == 3 else ("N", 3)
-        raise shape_error("identify_drop", "v", rates.shape, expected)
+    if q.ndim != 2 or q.shape[1] != 3:
+        raise shape_error("identify_drop", "q", q.shape, ("N", 3))
+    if q.shape != rates.shape:
+        raise shape_error("identify_drop", "v", rates.shape, q.shape)
     if not (np.isfinite(h) and h > 0.0 and np.isfinite(friction) and friction >= 0.0 and max_impacts >= 1):
         raise ConfigError(
             f"identify_drop: h {h!r} s must be greater than 0, friction {friction!r} must not be "

@@ -21,8 +21,8 @@ class Identifiability(NamedTuple):
     parameters: int  # number of columns
     rank: int  # of the projected regressor Y
     determined: tuple[bool, ...]  # per parameter, whether no change of it goes unseen
-    # alpha of section 7.3, the smallest eigenvalue of Y^T Y / T with columns scaled to unit norm before projection
-    # (0: a direction is unseen, 1: forces explain nothing)
+    # alpha of section 7.3, the smallest eigenvalue of Y^T Y with columns scaled to unit norm before projection (0: a
+    # direction is unseen, 1: the columns are orthogonal and forces explain nothing of them)
     excitation: float
     condition: float  # of Y
 

@@ -171,28 +171,19 @@ def _solve(matrix: Array, target: Array, lower: Array, upper: Array) -> tuple[Ar
     return result.x / scale, bool(result.status > 0)
 
 
-def body_steps(
-    shape: Shape, q: Array, v: Array, h: float, friction: float, gravity: Array, external: Array | None = None
-) -> list[Step]:
-    """Make the steps of a single body (eq. 26, 32) with theta = (m, I).
-
-    Args:
-        shape: outline.
-        q: configurations (N+1, 3).
-        v: velocities (N+1, 3).
-        h: step [s].
-        friction: Coulomb coefficient.
-        gravity: free acceleration (3,).
-        external: known forces (N, 3) [N, N, Nm].
-    """
-    given = np.zeros((len(q) - 1, 3)) if external is None else np.asarray(external)
-    return [body_step(shape, (q[k], v[k], v[k + 1]), h, friction, gravity, given[k]) for k in range(len(q) - 1)]
-
-
 def body_step(
     shape: Shape, states: tuple[Array, Array, Array], h: float, friction: float, gravity: Array, external: Array
 ) -> Step:
-    """Make one step of :func:`body_steps` from q^k, v^k and v^{k+1} (..., 3)."""
+    """Make a step of a single body (eq. 26, 32) with theta = (m, I).
+
+    Args:
+        shape: outline.
+        states: q^k, v^k and v^{k+1} (..., 3).
+        h: step [s].
+        friction: Coulomb coefficient.
+        gravity: free acceleration (3,).
+        external: known force (..., 3) [N, N, Nm].
+    """
     (q, v, after), fall = states, h * np.asarray(gravity)
     phi, normal, tangent = contact_rows(shape, q)
     change, before = after - v - fall, v + fall

@@ -93,13 +93,8 @@ def push(system: ArmDisk = ArmDisk(), h: float = 0.0025, steps: int = 200) -> tu
     return simulate(system, start, np.zeros(5), h, steps, lambda k, q, v: applied[k]), applied
 
 
-def arm_disk_steps(system: ArmDisk, q: Array, v: Array, applied: Array, h: float) -> list[Step]:
-    """Make the steps of eq. 18 from states (N+1, 5) and applied forces (N, 5); theta as in :data:`NAMES`."""
-    return [arm_disk_step(system, (q[k], v[k], v[k + 1]), applied[k], h) for k in range(len(q) - 1)]
-
-
 def arm_disk_step(system: ArmDisk, states: tuple[Array, Array, Array], applied: Array, h: float) -> Step:
-    """Make one step of :func:`arm_disk_steps` from q^k, v^k and v^{k+1} (..., 5)."""
+    """Make a step of eq. 18 from q^k, v^k and v^{k+1} and applied forces (..., 5); theta as in :data:`NAMES`."""
     q, v, after = states
     phi, normal, tangent, friction, _ = system.contacts(q)
     y = system.regressor(q, v, after - v, h)

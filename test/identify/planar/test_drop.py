@@ -125,6 +125,8 @@ def test_bad_input():
     shape, q = square(1.0), np.zeros((20, 3))
     with pytest.raises(ConfigError, match="shape"):
         identify_drop(shape, q, q[:, :2], 0.01, 0.5)
+    with pytest.raises(ConfigError, match=r"q has shape \(20, 2\), expected \('N', 3\)"):
+        identify_drop(shape, q[:, :2], q, 0.01, 0.5)
     for h, friction in ((0.0, 0.5), (0.01, -0.1), (np.nan, 0.5)):
         with pytest.raises(ConfigError, match="identify_drop"):
             identify_drop(shape, q, q, h, friction)

@@ -7,7 +7,7 @@ from contact_estimation.exceptions import ConfigError, IdentificationError
 from contact_estimation.identify.planar.identifiability import analyse
 from contact_estimation.identify.planar.shapes import square
 from contact_estimation.identify.planar.stepping import FallingBody, gravity, simulate
-from contact_estimation.identify.planar.window import Slack, Step, body_steps, identify_window
+from contact_estimation.identify.planar.window import Slack, Step, body_step, identify_window
 
 BODY = FallingBody(square(0.2), 150.0, body_mass=0.8, friction=0.4, restitution=0.3)
 SLACK = Slack(1e-3, 1e-6)
@@ -18,9 +18,15 @@ def drop(external=None, theta=0.4):
     return simulate(BODY, start, [0.5, 0.0, 2.0], 0.005, 100, external)
 
 
+def steps_of(run, known=None):
+    known = np.zeros((len(run.q) - 1, 3)) if known is None else known
+    states = zip(run.q, run.v, run.v[1:])
+    return [body_step(BODY.shape, each, run.h, BODY.friction, gravity(), force) for each, force in zip(states, known)]
+
+
 def test_without_force_only_ratios_follow_from_a_given_mass():
     run = drop()
-    steps = body_steps(BODY.shape, run.q, run.v, run.h, BODY.friction, gravity())
+    steps = steps_of(run)
     with pytest.raises(IdentificationError, match="homogeneous"):
         identify_window(steps, SLACK)
     for mass in (0.8, 1.6):
@@ -39,7 +45,7 @@ def test_a_known_force_separates_mass_and_inertia():
 
     run = drop(push)
     known = np.array([push(k, None, None) for k in range(100)])
-    found = identify_window(body_steps(BODY.shape, run.q, run.v, run.h, BODY.friction, gravity(), known), SLACK)
+    found = identify_window(steps_of(run, known), SLACK)
     assert found.status == "global" and all(found.identifiability.determined)
     np.testing.assert_allclose(found.theta, [0.8, 0.8 / 150.0], rtol=1e-6)
     np.testing.assert_allclose(found.normal, run.normal, atol=1e-7)
@@ -47,14 +53,14 @@ def test_a_known_force_separates_mass_and_inertia():
 
 def test_a_body_at_rest_does_not_determine_its_inertia():
     run = simulate(BODY, [0, 0.1, 0], [0, 0, 0], 0.005, 20)
-    steps = body_steps(BODY.shape, run.q, run.v, run.h, BODY.friction, gravity())
+    steps = steps_of(run)
     found = identify_window(steps, SLACK, known={0: 0.8})
     assert found.status == "undetermined" and "[1]" in found.reason
 
 
 def test_bounds_are_kept():
     run = drop()
-    steps = body_steps(BODY.shape, run.q, run.v, run.h, BODY.friction, gravity())
+    steps = steps_of(run)
     found = identify_window(steps, SLACK, known={0: 0.8}, bounds=([0.0, 0.006], [9.0, 0.02]))
     assert found.theta[1] == pytest.approx(0.006)
 
