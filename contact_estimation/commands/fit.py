@@ -17,8 +17,7 @@ from contact_estimation.commands.inputs import (
     add_recording_arguments,
     add_robot_argument,
     load_robot,
-    load_sensors,
-    open_for,
+    read_recordings,
     write_yaml,
 )
 from contact_estimation.commands.numbers import check_number
@@ -106,8 +105,7 @@ def run(args: argparse.Namespace) -> int:
     check_output_file(args.out, [args.recording, *args.also])
     settings = _start_settings(args, paper)
     arm = robot_for(load_robot(args, [args.recording, *args.also]), settings)
-    recordings = [open_for(arm, args, path).read() for path in (args.recording, *args.also)]
-    sensors = load_sensors(arm, recordings, settings.sensors)
+    recordings, sensors = read_recordings(arm, args, [args.recording, *args.also], settings.sensors)
     mapping = to_mapping(settings)
     for contact in mapping["contacts"]:
         normal = np.array([0.0, 0.0, 1.0] if paper else contact["stiffness"])

@@ -194,6 +194,25 @@ def load_sensors(
     return sets[0]
 
 
+def read_recordings(
+    arm: Arm, args: argparse.Namespace, paths: Sequence[Path], observer: str | None
+) -> tuple[list[Recording], SensorSettings]:
+    """Read recordings of one sensor set, and load it.
+
+    Args:
+        arm: the robot they were made with.
+        args: of a verb with :func:`add_recording_arguments`.
+        paths: of the recordings.
+        observer: set that the observer's settings name.
+
+    Raises:
+        RecordingError: as of :func:`open_for`.
+        ConfigError: as of :func:`open_for` and :func:`load_sensors`.
+    """
+    recordings = [open_for(arm, args, path).read() for path in paths]
+    return recordings, load_sensors(arm, recordings, observer)
+
+
 def ekf_settings(config: str, user: str) -> EkfSettings:
     """Load the observer configuration ``config`` for a verb that works on an EKF.
 

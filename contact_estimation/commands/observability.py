@@ -13,8 +13,7 @@ from contact_estimation.commands.inputs import (
     add_robot_argument,
     ekf_settings,
     load_robot,
-    load_sensors,
-    open_for,
+    read_recordings,
 )
 from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import emit, text_table
@@ -86,9 +85,8 @@ def _along(arm: Arm, settings: EkfSettings, args: argparse.Namespace) -> Observa
     from contact_estimation.filters.stream import SampleStream
     from contact_estimation.fit.information import information_along
 
-    recording = open_for(arm, args).read()
-    stream = SampleStream(Ekf(arm, settings), arm, load_sensors(arm, [recording], settings.sensors))
-    return information_along(stream, recording, args.estimate)
+    (recording,), sensors = read_recordings(arm, args, [args.recording], settings.sensors)
+    return information_along(SampleStream(Ekf(arm, settings), arm, sensors), recording, args.estimate)
 
 
 def _result(seen: Observability) -> dict[str, Any]:

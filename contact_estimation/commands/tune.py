@@ -13,9 +13,8 @@ from contact_estimation.commands.inputs import (
     add_robot_argument,
     check_profile_out,
     load_robot,
-    load_sensors,
     names_settings_file,
-    open_for,
+    read_recordings,
     write_yaml,
 )
 from contact_estimation.commands.numbers import check_number
@@ -69,8 +68,7 @@ def run(args: argparse.Namespace) -> int:
     check_profile_out(robot, args.out, args.recordings)
     settings = load_observer_settings(args.config, robot.settings.folder)
     arm = robot_for(robot, settings)
-    recordings = [open_for(arm, args, path).read() for path in args.recordings]
-    sensors = load_sensors(arm, recordings, settings.sensors)
+    recordings, sensors = read_recordings(arm, args, args.recordings, settings.sensors)
     noise = noise_settings(arm, settings, sensors)
     names = args.noise or noise.usual
     with Progress(args.evaluations, "tuning") as bar:
