@@ -45,9 +45,11 @@ AT_BOUND, UNDETERMINED = "at its bound", "not determined by the data"
 #: A point contact does not know where in the overlap its force acts: half a depth of millimetres over a lever arm of
 #: decimetres. Simulations that put it elsewhere move friction and springs by up to this share.
 _POINT_CONTACT = 3e-3
-#: Standard deviations of a parameter that one of a fault moves, from which the parameter rests on there being none.
+#: A fault of one standard deviation moves a parameter by this many of the parameter's own: it then depends on the
+#: channel having no such fault.
 _RESTS = 10.0
 _AROUND_EVENT = 2  # cells on either side of a contact's begin or end
+_FEWEST = 10  # cells of a number, below which its residuals are not tested
 
 
 class _Fault(NamedTuple):
@@ -101,19 +103,24 @@ def judge(
     """
     residuals = problem.residuals(estimate.solution.q, estimate.solution.p)
     quiet = _away_from_events(contact_force)
-    findings, worst = frozen(problem, residuals), (1.0, 0.0)
+    findings, worst, unchecked = frozen(problem, residuals), (1.0, 0.0), []
+    left_out = {channel.name for channel in problem.channels if channel.weight == 0}
     for name, part in problem.parts().items():
         found, chi_square, correlation = _residual_tests(problem, residuals, name, part, quiet)
         findings += found
+        if not found and name not in left_out:
+            unchecked.append(
+                f"the residuals of '{name}' were not tested: it counts at fewer than {_FEWEST} times away from the "
+                "begin and end of contacts"
+            )
         if name != "dynamics" and chi_square > worst[0]:
             worst = chi_square, correlation
     findings += [_gaps(problem, each) for each in problem.grid_channels]
     shifts: list[Array] = []
-    unchecked: tuple[str, ...] = ()
     if estimate.mode == "both":
         shifts.append(grid_shift(problem, estimate))
         faults = score_tests(problem, estimate)
-        unchecked = _unchecked(problem, faults, std)
+        unchecked += _unchecked(problem, faults, std)
         flagged = [(f, f.finding(_least(problem, f))) for f in faults]
         flagged = sorted((pair for pair in flagged if pair[1].flagged), key=lambda pair: -pair[0].drop)
         findings += [finding for _, finding in flagged[:1]]
@@ -135,7 +142,7 @@ def _law_error(problem: Problem) -> Array:
     return np.where(problem.scene.parameters.logarithmic, relative, 0.0)
 
 
-def _unchecked(problem: Problem, faults: list[_Fault], std: Array) -> tuple[str, ...]:
+def _unchecked(problem: Problem, faults: list[_Fault], std: Array) -> list[str]:
     """Say which parameters rest on the zero or scale of a channel that no other channel checks."""
     said = []
     for fault in faults:
@@ -144,7 +151,7 @@ def _unchecked(problem: Problem, faults: list[_Fault], std: Array) -> tuple[str,
         if fault.kind in _RESTING and np.any(rests):
             names = ", ".join(np.array(problem.scene.parameters.names)[rests])
             said.append(f"no measurement checks the {_RESTING[fault.kind]} of '{fault.channel}'; it would move {names}")
-    return tuple(said)
+    return said
 
 
 def _least(problem: Problem, fault: _Fault) -> float:
@@ -177,13 +184,18 @@ def _gaps(problem: Problem, each: GridChannel) -> Finding:
 def _residual_tests(
     problem: Problem, residuals: Array, name: str, part: slice, quiet: Array
 ) -> tuple[list[Finding], float, float]:
-    """Test one part's residuals; return tests, chi-square per number, and largest correlation between cells."""
+    """Test one part's residuals where they count.
+
+    Returns:
+        tests (none without enough cells), chi-square per number, and largest correlation between neighbouring cells.
+    """
     weight, worth = problem.weights[:, part], problem.worth[:, part]
-    cells = quiet & np.all(weight > 0, axis=1)
-    if np.sum(cells) < 10:
+    used = np.logical_and(quiet[:, None], weight > 0)  # (n, columns)
+    used &= np.sum(used, axis=0) >= _FEWEST
+    if not np.any(used):
         return [], 1.0, 0.0
-    z = residuals[cells][:, part] * np.sqrt(weight[cells] / np.maximum(worth[cells], 1e-9))
-    chi_square = float(np.mean(z**2))
+    z = np.where(used, residuals[:, part] * np.sqrt(weight / np.maximum(worth, 1e-9)), 0.0)
+    chi_square = float(np.mean(z[used] ** 2))
     correlation = float(np.max(lag_correlation(z)))
     if name == "dynamics":
         message = (
@@ -193,7 +205,7 @@ def _residual_tests(
         return [Finding("dynamics", chi_square, _DYNAMICS, message, chi_square > _WORTHLESS)], chi_square, 0.0
     message = f"'{name}' differs from the model by {np.sqrt(chi_square):.1f} times its stated noise"
     found = [Finding(f"chi_square[{name}]", chi_square, _CHI_SQUARE, message, chi_square > _WORTHLESS)]
-    if np.median(worth[cells]) < 1.0:  # interpolated cells share their samples
+    if np.median(worth[used]) < 1.0:  # interpolated cells share their samples
         return found, chi_square, 0.0
     message = f"'{name}': the differences from the model repeat from cell to cell instead of being noise"
     return [*found, Finding(f"whiteness[{name}]", correlation, _CORRELATION, message)], chi_square, correlation

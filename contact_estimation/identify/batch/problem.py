@@ -86,11 +86,12 @@ class Problem:
         self._leave_out_unknown_torques(channels, setup)
         for each in sensors:
             self._weigh(each)
+        self.worth *= self.weights > 0.0  # what has no weight is not used
         for parameter, _, _ in scene.parameters.of_channels(scene.parameters.nominal):
             self._check(parameter)
 
     def _on_grid(self, channel: Channel, measurement: Measurement) -> GridChannel:
-        """Put a channel on the grid; a cell counts only if it holds samples however much the channel may be delayed."""
+        """Put a channel on the grid; a cell counts only if it holds samples at no delay and at both bounds of one."""
         index, needs_motion = columns(self.scene.nominal, channel)
         if measurement.values.shape[1] != len(index):
             raise IdentificationError(
@@ -98,6 +99,11 @@ class Problem:
                 f"targets {', '.join(channel.targets)} have {len(index)}"
             )
         each = GridChannel(channel, index, measurement, self.grid, self._breaks)
+        if np.size(channel.std) not in (1, each.width):
+            raise IdentificationError(
+                f"channel '{channel.name}' has {np.size(channel.std)} numbers in std, expected one, or one each "
+                f"for its {each.width} residuals"
+            )
         for parameter, _, _ in self.scene.parameters.of_channels(self.scene.parameters.nominal):
             if parameter.kind == "delay" and channel.name in parameter.channels:
                 for delay in (*parameter.min_value, *parameter.max_value):
@@ -109,9 +115,13 @@ class Problem:
     def _weigh_dynamics(self, cell: Array, dynamics_std: Array | float) -> None:
         """Give the dynamics their columns; ``cell`` (n,) are lengths in reference steps, 0 where there are none."""
         nv = self.coordinates.nv
+        if np.size(dynamics_std) not in (1, nv):
+            raise IdentificationError(
+                f"dynamics_std has {np.size(dynamics_std)} numbers, expected one, or one each for the scene's {nv} dofs"
+            )
         std = np.broadcast_to(np.asarray(dynamics_std, float), (nv,))
         self.weights = np.outer(cell, 1.0 / std**2)  # (n, m), grows by every channel
-        self.worth = np.outer(self.stencil.interior, np.isfinite(std)).astype(float)  # (n, m)
+        self.worth = np.repeat(self.stencil.interior[:, None].astype(float), nv, axis=1)  # (n, m), numbers behind each
         self.scales = np.full(nv, np.inf)  # of the barriers (m,)
         self.limits = np.full(nv, np.inf)  # of Huber's norm (m,)
 
@@ -132,7 +142,7 @@ class Problem:
         """Give a sensor's channel its columns."""
         channel, width = each.channel, each.width
         std = np.broadcast_to(np.asarray(channel.std, float), (width,))
-        used = np.repeat(np.minimum(each.worth, 1.0)[:, None], width, axis=1) * (channel.weight > 0)
+        used = np.repeat(np.minimum(each.worth, 1.0)[:, None], width, axis=1)
         self.weights = np.hstack([self.weights, np.outer(each.worth, channel.weight / std**2)])
         self.worth = np.hstack([self.worth, used])
         self.scales = np.append(self.scales, np.full(width, np.inf if channel.barrier is None else channel.barrier))
@@ -321,9 +331,14 @@ class Problem:
 
 
 def acceleration_std(model: mujoco.MjModel, force_std: Array) -> Array:
-    """Turn an allowance for forces (nv,) into one for acceleration errors (nv,), by the mass matrix at rest."""
+    """Turn an allowance for forces (nv,) into one for acceleration errors (nv,), by the mass matrix at rest.
+
+    An infinite allowance leaves every acceleration open that the force moves: those of the dof's own kinematic tree.
+    """
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     mass = np.empty((model.nv, model.nv))
     mujoco.mj_fullM(model, data, mass)
-    return np.sqrt(np.linalg.inv(mass) ** 2 @ force_std**2)
+    moves = np.linalg.inv(mass) ** 2  # (nv, nv)
+    variance = np.multiply(moves, force_std**2, where=moves > 0.0, out=np.zeros_like(moves))
+    return np.asarray(np.sqrt(np.sum(variance, axis=1)))

@@ -8,7 +8,10 @@ import pytest
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.batch import rotations
 from contact_estimation.identify.batch.channels import Channel, Measurement
-from contact_estimation.identify.batch.problem import Problem, Setup
+from contact_estimation.identify.batch.estimate import Estimate
+from contact_estimation.identify.batch.problem import Problem, Setup, acceleration_std
+from contact_estimation.identify.batch.result import read_out
+from contact_estimation.identify.batch.solver import Options, solve
 from contact_estimation.identify.batch.start import initial_trajectory
 
 CHANNELS = [
@@ -119,3 +122,46 @@ def test_start_follows_encoders_and_motion_capture(make, rolling, ball_scene):
 def test_wrong_width_is_refused(ball_scene, rolling):
     with pytest.raises(IdentificationError, match="2 measured numbers"):
         Problem(ball_scene, rolling[0], CHANNELS, {"gyro": Measurement(rolling[0], np.zeros((12, 2)))}, 1.0)
+
+
+@pytest.mark.parametrize("std", [(1.0, 2.0), (1.0, 2.0, 3.0, 4.0)])
+def test_a_std_of_wrong_length_is_refused_with_the_length_it_needs(ball_scene, rolling, std):
+    gyro, raw = Channel("gyro", "sensor", ("gyro",), std), {"gyro": Measurement(rolling[0], np.zeros((12, 3)))}
+    with pytest.raises(IdentificationError, match=f"{len(std)} numbers in std, expected one, or one each for its 3"):
+        Problem(ball_scene, rolling[0], [gyro], raw, 1.0)
+    with pytest.raises(IdentificationError, match=f"dynamics_std has {len(std)} numbers"):
+        Problem(ball_scene, rolling[0], CHANNELS, raw, np.array(std))
+
+
+def test_an_infinite_force_leaves_the_accelerations_of_other_bodies_as_they_were(ball_scene):
+    allowed = np.full(ball_scene.nominal.nv, 0.1)
+    before = acceleration_std(ball_scene.nominal, allowed)
+    allowed[0] = np.inf  # of the hinge, whose arm does not carry the ball
+    std = acceleration_std(ball_scene.nominal, allowed)
+    assert std[0] == np.inf and std[1:] == pytest.approx(before[1:])
+
+
+def _evaluated(problem, rolling):
+    """Result of the rolling ball's motion, with one step in the parameters alone."""
+    found = solve(problem, rolling[1], problem.scene.parameters.nominal, Options("parameters", 1))
+    return read_out(problem, Estimate(found, [], "parameters"))
+
+
+def test_dynamics_without_their_torque_do_not_count_as_numbers(make, rolling):
+    counts = [
+        _evaluated(make(names=names), rolling).channels[0].samples for names in (("position",), ("position", "torque"))
+    ]
+    assert counts == [6 * 10, 7 * 10]
+
+
+def test_an_unmeasured_torque_leaves_the_test_of_the_other_dynamics(make, rolling):
+    found = _evaluated(make(names=("turn", "position", "orientation")), rolling)
+    tests = {finding.test: finding for finding in found.verdict.findings}
+    assert tests["dynamics"].flagged and not found.verdict.unchecked
+
+
+def test_a_part_without_enough_times_is_told_as_not_tested(make, rolling):
+    problem = make(names=("turn", "position", "orientation"))
+    problem.weights[2:, problem.parts()["turn"]] = 0.0
+    (sentence,) = _evaluated(problem, rolling).verdict.unchecked
+    assert "the residuals of 'turn' were not tested" in sentence
