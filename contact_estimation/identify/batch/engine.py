@@ -119,7 +119,7 @@ def contact_forces(model: mujoco.MjModel, q: Array, v: Array, a: Array, bodies: 
         v: velocities (n, nv).
         a: accelerations (n, nv).
         bodies: (on, by): only contacts between geoms of these two bodies, as force on the first; None sums every
-            contact as force on the later body of each pair.
+            contact as force on the body of each pair that stands later in the model (never the world).
     """
     total = np.zeros((len(q), 3))
     data, local = mujoco.MjData(model), np.empty(6)
@@ -134,7 +134,8 @@ def contact_forces(model: mujoco.MjModel, q: Array, v: Array, a: Array, bodies: 
                 continue
             mujoco.mj_contactForce(model, data, c, local)
             on_second = contact.frame.reshape(3, 3).T @ local[:3]  # the contact's x axis points from geom 1 to geom 2
-            total[i] += on_second if wanted is None or pair[1] == wanted[0] else -on_second
+            on = max(pair) if wanted is None else wanted[0]
+            total[i] += on_second if pair[1] == on else -on_second  # MuJoCo orders the two geoms by their shapes
     return total
 
 

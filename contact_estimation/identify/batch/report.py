@@ -51,7 +51,10 @@ def write_report(path: Path, solved: Solved, title: str) -> Path:
         "another problem with another cost.",
     )
     page.heading("Contact force")
-    page.figure(force_figure(result), "Estimated contact force, environment on robot, world axes.")
+    page.figure(
+        force_figure(result),
+        "Estimated contact force, world axes, on the first body of the scene's contact, or on the later of each pair.",
+    )
     moving = _moving_body(problem.scene.nominal)
     page.figure(
         draw_filmstrip(problem.scene.build(estimate.solution.p), result.t, result.q, result.contact_force, moving),

@@ -59,7 +59,7 @@ class Result:
     parameters: list[ParameterEstimate]  # one per scalar
     inertias: list[BodyInertia]  # of bodies whose mass, centre of mass or inertia is a parameter
     correlation: Array  # of the parameters (c, c)
-    contact_force: Array  # (n, 3) [N], world axes, environment on robot for the scene's contacts
+    contact_force: Array  # (n, 3) [N], world axes, on the first body asked for, else on the later body of each pair
     channels: list[ChannelFit]  # the dynamics' and every channel's
     cost: float  # total
     verdict: Verdict

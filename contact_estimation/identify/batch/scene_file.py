@@ -164,7 +164,11 @@ class SceneSettings:
         1e-3, doc="distance from which contacts act in the first stage", unit="m", check=non_negative
     )
     softening: float = key(30.0, doc="factor on dynamics_std in the first stage", check=positive)
-    contact: list[str] = key([], doc="two bodies (on, by) whose contact force is reported; empty for all contacts")
+    contact: list[str] = key(
+        [],
+        doc="two bodies (on, by) whose contact force is reported; empty for the sum of all contacts, each on the body "
+        "that stands later in the model",
+    )
 
 
 def load(path: Path | str) -> tuple[SceneSettings, Scene]:

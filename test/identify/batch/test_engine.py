@@ -4,6 +4,7 @@ stiffness.
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -66,6 +67,23 @@ def test_contact_force_is_stiffness_times_penetration(ball_scene):
     force = contact_forces(ball_scene.nominal, q, still, still, ("ball", "world"))
     assert force[1:, 2] == pytest.approx([2.0, 4.0], rel=2e-3)
     assert contact_forces(ball_scene.nominal, q, still, still, ("world", "ball"))[2, 2] == pytest.approx(-force[2, 2])
+
+
+@pytest.mark.parametrize("tip", ["sphere", "box"])
+def test_the_sum_of_all_contacts_pushes_the_tip_off_the_wall_whatever_its_shape(tip):
+    model = mujoco.MjModel.from_xml_string(f"""
+        <mujoco>
+          <worldbody>
+            <geom name="wall" type="box" size="1 1 0.1" pos="0 0 -0.1"/>
+            <body pos="0 0 0.049">
+              <joint type="slide" axis="0 0 1"/>
+              <geom name="tip" type="{tip}" size="0.05 0.05 0.05"/>
+            </body>
+          </worldbody>
+          <contact><pair geom1="tip" geom2="wall" solref="-2000 -10"/></contact>
+        </mujoco>
+    """)
+    assert contact_forces(model, np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1)))[0, 2] > 1.0
 
 
 def test_unknown_formulation_is_refused():
