@@ -131,8 +131,10 @@ def _identify(args: argparse.Namespace) -> int:
     starts = [parameters.nominal, *(parameters.sample(rng) for _ in range(args.starts - 1))]
     with Progress(28 * args.starts, "iterations") as bar:
         solved = [solve(problem, plan, args.mode, note, p) for p in starts]
-    done = min(solved, key=lambda each: each.result.cost)
-    verdict = best_of([each.result for each in solved])[1] if len(solved) > 1 else done.result.verdict
+    done, verdict = solved[0], solved[0].result.verdict
+    if len(solved) > 1:
+        best, verdict = best_of([each.result for each in solved])
+        done = next(each for each in solved if each.result is best)
     if args.output:
         done.result.save(args.output)
     if args.report:

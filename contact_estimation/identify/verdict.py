@@ -114,6 +114,14 @@ def merge(verdicts: Mapping[str, Verdict], findings: Sequence[Finding] = ()) -> 
     return Verdict(worst, (*across.reasons, *reasons), (*tests, *findings), tuple(unchecked))
 
 
+def _tested(finding: Finding, residuals: np.ndarray, what: str) -> Finding:
+    """Return the finding, or one that counts where there are no residuals or they are not finite."""
+    if residuals.size and np.all(np.isfinite(residuals)):
+        return finding
+    why = "the differences from the model are not finite" if residuals.size else "there are none to test"
+    return replace(finding, statistic=np.nan, message=f"{what}: {why}")
+
+
 def lag_correlation(residuals: np.ndarray, lag: int = 1) -> np.ndarray:
     """Return the correlation (channels,) of residuals (n, channels) with those ``lag`` samples later, about zero."""
     power = np.sum(np.square(residuals), axis=0)
@@ -135,7 +143,7 @@ def chi_square(
         precision: relative standard deviation of the noise's own variance; three of them are allowed for.
 
     Returns:
-        the finding; fatal where Q exceeds :data:`CHI_SQUARE_FAILED`.
+        the finding; fatal where Q exceeds :data:`CHI_SQUARE_FAILED` or is not finite.
     """
     n = residuals.size
     q = float(np.sum(np.square(residuals))) / max(n - fitted, 1)
@@ -146,7 +154,7 @@ def chi_square(
         f"{what}: model and data differ by {np.sqrt(q):.1f} times the stated noise; the noise is larger, or "
         "something acts that the model does not have"
     )
-    return Finding("chi_square", q, threshold, message, fatal=q > CHI_SQUARE_FAILED)
+    return _tested(Finding("chi_square", q, threshold, message, not q <= CHI_SQUARE_FAILED), residuals, what)
 
 
 def whiteness(residuals: np.ndarray, alarm: float, what: str = "measurements") -> Finding:
@@ -160,7 +168,7 @@ def whiteness(residuals: np.ndarray, alarm: float, what: str = "measurements") -
     statistic = float(np.max(np.abs(lag_correlation(residuals)))) * np.sqrt(len(residuals))
     threshold = float(norm.isf(alarm / (2.0 * residuals.shape[1])))
     message = f"{what}: the differences from the model repeat from sample to sample instead of being noise"
-    return Finding("whiteness", statistic, threshold, message)
+    return _tested(Finding("whiteness", statistic, threshold, message), residuals[1:], what)  # pairs of samples
 
 
 def segment_means(segments: Sequence[np.ndarray], alarm: float, what: str = "measurements") -> Finding:
@@ -171,12 +179,10 @@ def segment_means(segments: Sequence[np.ndarray], alarm: float, what: str = "mea
         alarm: probability of a false alarm.
         what: what was measured, for the message.
     """
-    means = [np.abs(np.sum(z, axis=0)) / np.sqrt(len(z)) for z in segments if len(z)]
-    statistic = float(np.max(means)) if means else 0.0
-    count = sum(len(m) for m in means)
-    threshold = float(norm.isf(alarm / (2.0 * max(count, 1))))
+    means = np.array([np.abs(np.sum(z, axis=0)) / np.sqrt(len(z)) for z in segments if len(z)])
+    threshold = float(norm.isf(alarm / (2.0 * max(means.size, 1))))
     message = f"{what}: in a part of the recording they lie off the model all the time, not only by noise"
-    return Finding("segment_means", statistic, threshold, message)
+    return _tested(Finding("segment_means", float(np.max(means, initial=0.0)), threshold, message), means, what)
 
 
 def outliers(residuals: np.ndarray, alarm: float, what: str = "measurements", limit: float = 4.0) -> Finding:
@@ -191,7 +197,7 @@ def outliers(residuals: np.ndarray, alarm: float, what: str = "measurements", li
     count = int(np.sum(np.abs(residuals) > limit))
     threshold = float(binom.isf(alarm, residuals.size, 2.0 * norm.sf(limit)))
     message = f"{what}: samples are far off: {count} of {residuals.size} numbers by more than {limit:g} times the noise"
-    return Finding("outliers", float(count), max(threshold, 1.0), message)
+    return _tested(Finding("outliers", float(count), max(threshold, 1.0), message), residuals, what)
 
 
 def score_test(residuals: np.ndarray, columns: np.ndarray, nuisance: np.ndarray) -> tuple[float, float]:
@@ -274,7 +280,7 @@ def different_optima(
     """Compare the ends of several starts: equally good, yet more than three standard deviations apart.
 
     Args:
-        merits: chi-square (starts,) that each start reached.
+        merits: chi-square (starts,) that each start reached; one that is not finite is no optimum.
         parameters: parameters (p,) that each reached.
         std: standard deviations (p,) at the best.
         alarm: merits within chi-square of 2 at this probability count as equally good.
@@ -282,9 +288,12 @@ def different_optima(
     Returns:
         the finding, fatal; its statistic is the distance [standard deviations].
     """
-    best = int(np.argmin(merits))
-    near = [k for k, merit in enumerate(merits) if merit <= merits[best] + chi2.isf(alarm, 2)]
-    distance = max(float(np.max(np.abs(parameters[k] - parameters[best]) / std)) for k in near)
+    reached = np.where(np.isfinite(merits), merits, np.inf)
+    best = int(np.argmin(reached))
+    near = [
+        k for k in np.flatnonzero(np.isfinite(reached)).tolist() if reached[k] <= reached[best] + chi2.isf(alarm, 2)
+    ]
+    distance = float(np.max([np.abs(parameters[k] - parameters[best]) / std for k in near])) if near else np.nan
     message = "different starts end at different parameters that explain the data equally well"
     return Finding("optima", distance, 3.0, message, fatal=True)
 

@@ -41,6 +41,19 @@ def test_what_is_not_noise_is_flagged(name, spoil):
     assert sum(TESTS[name](spoil(noise(seed))).flagged for seed in range(20)) >= 19
 
 
+@pytest.mark.parametrize("name", TESTS)
+@pytest.mark.parametrize("spoilt", [np.nan, np.inf])
+def test_a_residual_that_is_not_finite_is_flagged(name, spoilt):
+    found = TESTS[name](np.where(np.arange(120)[:, None] == 60, spoilt, noise(0)))
+    assert found.flagged and "not finite" in found.message
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_no_residuals_are_not_a_test_that_passes(name):
+    assert TESTS[name](np.zeros((0, 3))).flagged
+    assert v.segment_means([], ALARM).flagged
+
+
 def test_the_clock_is_recovered_and_named_though_a_parameter_follows_it():
     rng, t = np.random.default_rng(3), np.arange(400) * 0.01
     columns = np.column_stack([np.sin(3.0 * t), np.ones_like(t)]) / 0.05
@@ -74,6 +87,14 @@ def test_equally_good_optima_apart_are_fatal_and_a_worse_one_is_not():
     far = [np.zeros(2), np.array([0.0, 5.0])]
     assert v.conclude([v.different_optima([10.0, 12.0], far, np.ones(2))]).verdict == v.FAILED
     assert not v.different_optima([10.0, 40.0], far, np.ones(2)).flagged
+
+
+def test_an_optimum_that_is_not_finite_is_flagged_and_one_without_a_merit_is_none():
+    parameters = [np.zeros(2), np.array([0.0, np.nan]), np.array([0.0, 5.0])]
+    assert v.different_optima([10.0, 11.0], parameters[:2], np.ones(2)).flagged
+    assert not v.different_optima([np.nan, 10.0], parameters[1::-1], np.ones(2)).flagged
+    assert not v.different_optima([10.0, np.nan], parameters[::2], np.ones(2)).flagged
+    assert v.different_optima([np.nan, np.nan], parameters[::2], np.ones(2)).flagged
 
 
 def test_the_verdict_follows_the_gravest_finding():

@@ -50,7 +50,7 @@ class CrossValidation(NamedTuple):
         ]
         pairs = list(combinations(range(len(parts)), 2))
         tests = [split(parts[i], parts[j], _ALARM / len(pairs), f"recordings {i} and {j}") for i, j in pairs]
-        return max(tests, key=lambda test: test.statistic / test.threshold)
+        return max(tests, key=lambda test: (np.isnan(test.statistic), test.statistic / test.threshold))
 
 
 def cross_validate(

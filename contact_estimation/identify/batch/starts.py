@@ -17,7 +17,7 @@ def best_of(results: Sequence[Result]) -> tuple[Result, Verdict]:
         results: of the same problem, from different starts.
     """
     costs = np.array([result.cost for result in results])
-    best = results[int(np.argmin(costs))]
+    best = results[int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))]
     values = [np.array(list(result.values().values())) for result in results]
     std = np.array([p.total_std for p in best.parameters])
     apart = different_optima(costs.tolist(), values, std)
