@@ -29,8 +29,8 @@ class ParameterEstimate(NamedTuple):
     name: str
     unit: str
     value: float
-    std: float
-    lower: float  # 95 % interval, NaN for a parameter that was held
+    std: float  # from the stated noise alone
+    lower: float  # its 95 % interval, NaN for a parameter that was held
     upper: float
     lower_total: float  # 95 % interval that includes the model error found, see :mod:`.evidence`
     upper_total: float
@@ -89,16 +89,14 @@ def read_out(
         estimate: its outcome.
         contact: names of the two bodies (on, by) whose contact force is wanted; None sums all contacts.
         level: confidence of the intervals. They are Gaussian, from the Gauss-Newton Hessian with the trajectory
-            marginalised (the Schur complement), widened by the reduced chi-square where the fit is worse than the
-            stated noise.
+            marginalised (the Schur complement).
     """
     solution, parameters = estimate.solution, problem.scene.parameters
     p, q = solution.p, solution.q
     residuals = problem.residuals(q, p)
     costs, counts = problem.costs(residuals), _counts(problem)
     covariance = parameter_covariance(problem, estimate)
-    spread = max(1.0, solution.cost / max(sum(counts.values()) - sum(problem.size), 1.0))
-    inner_std = np.sqrt(np.diag(covariance) * spread)
+    inner_std = np.sqrt(np.diag(covariance))
     wide = scipy.stats.norm.ppf(0.5 + 0.5 * level) * inner_std
     low, high = parameters.values(p - wide), parameters.values(p + wide)
     notes = _notes(parameters, p, wide)
@@ -111,7 +109,6 @@ def read_out(
     ends = low, high, *map(parameters.values, inside), parameters.std(p, total)
     numbers = parameters.values(p), parameters.std(p, inner_std), *ends
     rows = zip(parameters.names, parameters.units, *(each.tolist() for each in numbers), notes)
-    scale = np.sqrt(np.diag(covariance))
     fits = []
     for name, part in problem.parts().items():
         weight = problem.weights[:, part]
@@ -125,8 +122,8 @@ def read_out(
         v,
         a,
         [ParameterEstimate(*row) for row in rows],
-        identified_inertia(problem.scene, p, covariance * spread),
-        covariance / np.outer(scale, scale) if len(scale) else covariance,
+        identified_inertia(problem.scene, p, covariance),
+        covariance / np.outer(inner_std, inner_std) if len(inner_std) else covariance,
         force,
         fits,
         solution.cost,
