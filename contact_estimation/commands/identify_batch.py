@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,10 +132,11 @@ def _identify(args: argparse.Namespace) -> int:
     starts = [parameters.nominal, *(parameters.sample(rng) for _ in range(args.starts - 1))]
     with Progress(28 * args.starts, "iterations") as bar:
         solved = [solve(problem, plan, args.mode, note, p) for p in starts]
-    done, verdict = solved[0], solved[0].result.verdict
+    done = solved[0]
     if len(solved) > 1:
         best, verdict = best_of([each.result for each in solved])
         done = next(each for each in solved if each.result is best)
+        done = done._replace(result=replace(best, verdict=verdict))
     if args.output:
         done.result.save(args.output)
     if args.report:
@@ -148,7 +150,7 @@ def _identify(args: argparse.Namespace) -> int:
         }
     lines = [_text(done)]
     lines += [f"{name}: predicted from the other channels to {error:.2f} % RMS" for name, error in predicted.items()]
-    return emit_verdict(args, figures, verdict, "\n".join(lines))
+    return emit_verdict(args, figures, done.result.verdict, "\n".join(lines))
 
 
 def _finger_starts(args: argparse.Namespace) -> int:
@@ -293,7 +295,8 @@ def _text(done: Solved) -> str:
         f"{done.estimate.reason}"
     ]
     lines += [
-        f"  {p.name:20s} {p.value:12.5g} [{p.lower:.5g}, {p.upper:.5g}] {p.unit}{f'  ({p.note})' if p.note else ''}"
+        f"  {p.name:20s} {p.value:12.5g} [{p.lower_total:.5g}, {p.upper_total:.5g}] {p.unit}"
+        f"{f'  ({p.note})' if p.note else ''}"
         for p in result.parameters
     ]
     lines += [

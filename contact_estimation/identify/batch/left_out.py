@@ -7,13 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
-from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.arrays import Array, Flags
 from contact_estimation.identify.batch import rotations
 from contact_estimation.identify.batch.channels import TORQUE, columns
 from contact_estimation.identify.batch.problem import Problem
 from contact_estimation.identify.batch.solver import Solution
-
-_INNER = slice(2, -2)  # times whose acceleration is not one-sided
 
 
 class LeftOut(NamedTuple):
@@ -21,13 +19,13 @@ class LeftOut(NamedTuple):
 
     channel: str
     t: Array  # (n,) [s]
-    measured: Array  # (n, m)
+    measured: Array  # (n, m), its delay, gain and bias taken off
     predicted: Array  # (n, m)
     rms_pct: float  # RMS error over the measured RMS about the median, which a constant weight does not flatter [%]
 
 
 def left_out(problem: Problem, solution: Solution, name: str) -> LeftOut:
-    """Compare a channel with what the solution predicts for it.
+    """Compare a channel with what the solution predicts for it, at times with samples and neighbours.
 
     Args:
         problem: its channel ``name`` has weight 0.
@@ -43,15 +41,22 @@ def left_out(problem: Problem, solution: Solution, name: str) -> LeftOut:
             f"channel '{name}' has no measurement to compare with; measured: "
             f"{', '.join(each.name for each in problem.channels)}"
         )
+    measured = problem.measured(name, solution.p)
     if channel.model == TORQUE:
         dofs = columns(problem.scene.nominal, channel)[0]
-        measured = problem.tau[:, dofs]
         predicted = measured + problem.residuals(solution.q, solution.p)[:, dofs]
     else:
-        measured, predicted = problem.measured(name), problem.predicted(solution.q, solution.p, name)
+        predicted = problem.predicted(solution.q, solution.p, name)
     if channel.model == "orientation":
         first = rotations.conjugate(np.broadcast_to(measured[:1], measured.shape))
         measured, predicted = (rotations.log(rotations.multiply(first, each)) for each in (measured, predicted))
-    error = np.sqrt(np.mean((predicted - measured)[_INNER] ** 2))
-    moving = (measured - np.median(measured, axis=0))[_INNER]
+    counts = problem.holds_samples(name) & _inner(problem)
+    error = np.sqrt(np.mean((predicted - measured)[counts] ** 2))
+    moving = (measured - np.median(measured[counts], axis=0))[counts]
     return LeftOut(name, problem.grid, measured, predicted, float(100.0 * error / np.sqrt(np.mean(moving**2))))
+
+
+def _inner(problem: Problem) -> Flags:
+    """Return the times (n,) whose neighbours have an acceleration too, two from the ends of each recording."""
+    interior = problem.stencil.interior
+    return interior & np.roll(interior, 1) & np.roll(interior, -1)

@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
-from contact_estimation.identify.arrays import Array, Indices
+from contact_estimation.identify.arrays import Array, Flags, Indices
 from contact_estimation.identify.batch import norms
 from contact_estimation.identify.batch.channels import TORQUE, Channel, Measurement, columns
 from contact_estimation.identify.batch.engine import Engine
@@ -224,8 +224,12 @@ class Problem:
         """Channels on the grid: sensors, then torques."""
         return [*self._residuals.sensors, *self._residuals.torques]
 
-    def _sensor(self, name: str) -> GridChannel:
-        return next(each for each in self._residuals.sensors if each.name == name)
+    def holds_samples(self, name: str) -> Flags:
+        """Return in which cells (n,) a channel has samples, whether or not the estimate uses them."""
+        return np.asarray(self._channel(name).worth > 0.0)
+
+    def _channel(self, name: str) -> GridChannel:
+        return next(each for each in self.grid_channels if each.name == name)
 
     def measured(self, name: str, p: Array | None = None) -> Array:
         """Return a channel's values on the grid (n, m), with ``p`` those that its delay, gain and bias leave.
@@ -234,7 +238,7 @@ class Problem:
             name: of the channel.
             p: (c,) optimiser's parameters, or None.
         """
-        each = self._sensor(name)
+        each = self._channel(name)
         return each.values if p is None else each.true(each.correction(self.scene.parameters, p))
 
     def predicted(self, q: Array, p: Array, name: str) -> Array:
@@ -245,7 +249,7 @@ class Problem:
             p: (c,) optimiser's parameters.
             name: of the channel.
         """
-        return self._residuals.at(q, p).sensors[:, self._sensor(name).columns]
+        return self._residuals.at(q, p).sensors[:, self._channel(name).columns]
 
     def cost(self, q: Array, p: Array) -> float:
         """Return the total cost (a chi-square where norms are quadratic).

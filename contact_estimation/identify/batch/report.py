@@ -30,14 +30,21 @@ def write_report(path: Path, solved: Solved, title: str) -> Path:
         f"{n} trajectory unknowns, {c} parameters, {problem.engine.formulation} dynamics.",
     )
     page.paragraph(f"Stopped after {estimate.iterations} iterations at cost {result.cost:.5g}: {estimate.reason}.")
+    page.heading(f"Verdict: {result.verdict.verdict}")
+    for reason in result.verdict.reasons:
+        page.paragraph(reason)
+    for sentence in result.verdict.unchecked:
+        page.paragraph(sentence, note=True)
     page.heading("Parameters")
     page.table(
         ["parameter", "unit", "value", "std", "95 % from", "to", "note"],
-        [[p.name, p.unit or "-", p.value, p.std, p.lower, p.upper, p.note] for p in result.parameters],
+        [
+            [p.name, p.unit or "-", p.value, p.total_std, p.lower_total, p.upper_total, p.note]
+            for p in result.parameters
+        ],
     )
     page.paragraph(
-        "Intervals are Gaussian, with the trajectory marginalised, and widened where the fit is worse than the "
-        "stated noise.",
+        "Intervals are Gaussian, with the trajectory marginalised, and include the model error that was found.",
         note=True,
     )
     page.heading("Fit")
@@ -63,7 +70,10 @@ def write_report(path: Path, solved: Solved, title: str) -> Path:
     page.heading("Channels")
     for name in problem.parts():
         if name != "dynamics":
-            page.figure(channel_figure(problem, estimate.solution, name), f"{name}: measured and explained")
+            page.figure(
+                channel_figure(problem, estimate.solution, name),
+                f"{name}: measured, without its delay, gain and bias, and explained",
+            )
     page.figure(
         dynamics_figure(problem, estimate.solution), "What the dynamics leave unexplained, over the allowed std."
     )
@@ -96,8 +106,10 @@ def force_figure(result: Result) -> Figure:
 
 
 def channel_figure(problem: Problem, solution: Solution, name: str) -> Figure:
-    """Draw measured (black, thin) and explained values of one channel, and its residuals."""
-    measured, predicted = problem.measured(name), problem.predicted(solution.q, solution.p, name)
+    """Draw measured (black, thin; without delay, gain and bias) and explained values of one channel, and residuals."""
+    held, inside = problem.holds_samples(name)[:, None], problem.stencil.interior[:, None]
+    measured = np.where(held, problem.measured(name, solution.p), np.nan)
+    predicted = np.where(inside, problem.predicted(solution.q, solution.p, name), np.nan)
     part = problem.parts()[name]
     residual = np.where(problem.weights[:, part] > 0, problem.residuals(solution.q, solution.p)[:, part], np.nan)
     fig, axes = figure(1, 2, height=2.3, width_ratios=(3, 2))
@@ -105,7 +117,7 @@ def channel_figure(problem: Problem, solution: Solution, name: str) -> Figure:
         axes[0, 0].plot(
             problem.grid, measured[:, k], color=TRUTH, lw=0.5, alpha=0.6, label="measured" if k == 0 else None
         )
-        axes[0, 0].plot(problem.grid[1:-1], predicted[1:-1, k], color=COLOURS[1 + k % 6], lw=1.0)
+        axes[0, 0].plot(problem.grid, predicted[:, k], color=COLOURS[1 + k % 6], lw=1.0)
     axes[0, 1].plot(problem.grid, residual, lw=0.6)
     axes[0, 0].set(xlabel="time [s]", ylabel=name.replace("_", " "))
     axes[0, 1].set(xlabel="time [s]", ylabel="residual")
@@ -116,7 +128,8 @@ def channel_figure(problem: Problem, solution: Solution, name: str) -> Figure:
 def dynamics_figure(problem: Problem, solution: Solution) -> Figure:
     """Draw the unexplained force (or acceleration) of every dof in units of its allowed standard deviation."""
     part = problem.parts()["dynamics"]
-    scaled = problem.residuals(solution.q, solution.p)[:, part] * np.sqrt(problem.weights[:, part])
+    weight = problem.weights[:, part]
+    scaled = np.where(weight > 0, problem.residuals(solution.q, solution.p)[:, part] * np.sqrt(weight), np.nan)
     fig, axes = figure(1, 1, height=2.4)
     axes[0, 0].plot(problem.grid, scaled, lw=0.6)
     axes[0, 0].set(xlabel="time [s]", ylabel="unexplained / allowed")

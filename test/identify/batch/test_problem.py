@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 import pytest
+from batch_scenes import BALL
 
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.batch import rotations
 from contact_estimation.identify.batch.channels import Channel, Measurement
 from contact_estimation.identify.batch.estimate import Estimate
+from contact_estimation.identify.batch.left_out import left_out
+from contact_estimation.identify.batch.parameters import ChannelParameter
 from contact_estimation.identify.batch.problem import Problem, Setup, acceleration_std
+from contact_estimation.identify.batch.report import channel_figure
 from contact_estimation.identify.batch.result import read_out
+from contact_estimation.identify.batch.scene import Scene
 from contact_estimation.identify.batch.solver import Options, solve
 from contact_estimation.identify.batch.start import initial_trajectory
 
@@ -165,3 +171,28 @@ def test_a_part_without_enough_times_is_told_as_not_tested(make, rolling):
     problem.weights[2:, problem.parts()["turn"]] = 0.0
     (sentence,) = _evaluated(problem, rolling).verdict.unchecked
     assert "the residuals of 'turn' were not tested" in sentence
+
+
+def test_a_prediction_is_compared_where_the_channel_has_samples_in_every_recording(ball_scene, rolling):
+    (t, q, _), p = rolling, ball_scene.parameters.nominal
+    still = Channel("accelerometer", "sensor", ("accelerometer",), 0.5, weight=0.0)
+    grid, q, values = [t, t + t[-1] + 1.0], np.tile(q, (2, 1)), np.zeros((24, 3))
+    raw = {"accelerometer": Measurement(np.concatenate(grid), values)}
+    found = solve(Problem(ball_scene, grid, [still], raw, 1.0), q, p, Options("parameters", 1))
+    values[:] = Problem(ball_scene, grid, [still], raw, 1.0).predicted(q, found.p, "accelerometer")
+    values[3:9], values[[0, 11, 12, 23]] = np.nan, 20.0  # a gap, and ends where an acceleration is not defined
+    assert left_out(Problem(ball_scene, grid, [still], raw, 1.0), found, "accelerometer").rms_pct < 1e-6
+
+
+def test_the_figure_of_a_channel_compares_with_what_its_bias_leaves(rolling, ball_scene):
+    t, q, _ = rolling
+    bias = ChannelParameter("zero", "bias", ["position"], np.full(3, 0.5), -1.0, 1.0)
+    scene = Scene(mujoco.MjSpec.from_string(BALL), [bias])
+    values = q[:, 1:4] + 0.5
+    values[3:9] = np.nan
+    problem = Problem(scene, t, CHANNELS, {"position": Measurement(t, values)}, 1.0)
+    figure = channel_figure(problem, solve(problem, q, scene.parameters.nominal, Options("parameters", 1)), "position")
+    measured, explained = (line.get_ydata() for line in figure.axes[0].lines[:2])
+    assert np.flatnonzero(np.isnan(measured)).tolist() == [3, 4, 5, 6, 7, 8]
+    inside = [1, 2, 9, 10]
+    assert measured[inside] == pytest.approx(explained[inside])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 import numpy as np
 import pytest
 from shared import shared_file
@@ -110,3 +112,8 @@ def test_press_of_the_real_arm_is_explained_and_reported(tmp_path):
     assert np.sqrt(np.mean(rotated**2)) < 6.0
     page = write_report(tmp_path / "report.html", done, "press").read_text()
     assert page.count("<img") == 3 + 2 + 1 and "stiffness" in page and "http" not in page
+    text, verdict = html.unescape(page), done.result.verdict
+    assert f"Verdict: {verdict.verdict}" in text and verdict.reasons and verdict.unchecked
+    assert all(sentence in text for sentence in (*verdict.reasons, *verdict.unchecked))
+    stiffness = next(p for p in done.result.parameters if p.name == "stiffness")
+    assert f"<td>{stiffness.lower_total:.0f}</td><td>{stiffness.upper_total:.0f}</td>" in page
