@@ -13,7 +13,7 @@ import numpy as np
 from contact_estimation.commands.inputs import add_workers_arguments, executor_of
 from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import Progress, check_output_file, emit_verdict
-from contact_estimation.exceptions import IdentificationError
+from contact_estimation.exceptions import ConfigError, IdentificationError
 
 if TYPE_CHECKING:
     from contact_estimation.identify.batch.problem import Problem
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
     from contact_estimation.identify.batch.solver import Iteration
 
 EXAMPLES = ("finger", "anchor")
+#: Use of the verb -> options that it takes; every use has --seed.
+_TAKES: dict[str, tuple[str, ...]] = {
+    "--example anchor": (),
+    "--example finger": ("duration", "without", "mode", "formulation", "report", "output"),
+    "--example finger --starts": ("duration", "starts", "report", "workers", "cluster"),
+    "--example finger --cross-validate": ("duration", "cross_validate", "without", "formulation"),
+    "RECORDING": ("model", "window", "starts", "without", "mode", "formulation", "report", "output"),
+    "RECORDING --cross-validate": ("model", "window", "cross_validate", "without", "formulation"),
+}
+#: Option -> its default.
+_DEFAULTS = {"duration": 4.0, "starts": 1, "mode": "both", "without": []} | dict.fromkeys(
+    ("model", "window", "cross_validate", "formulation", "report", "output", "workers", "cluster")
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,12 +47,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--starts",
         type=int,
-        default=1,
-        help="random parameter starts inside the bounds; the best counts (default 1: the nominal values)",
+        default=_DEFAULTS["starts"],
+        help="parameter starts, of which the best counts: the nominal values, then random ones inside the bounds; of "
+        "the example finger all are random (default 1: the nominal values)",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the starts and of an example (default 0)")
     parser.add_argument(
-        "--duration", type=float, default=4.0, help="example finger: length of the recording [s] (default 4)"
+        "--duration",
+        type=float,
+        default=_DEFAULTS["duration"],
+        help="example finger: length of the recording [s] (default 4)",
     )
     parser.add_argument(
         "--cross-validate",
@@ -82,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
         check_number("--window", end, "s")
     if args.window and args.example:
         raise IdentificationError("--window is a part of a RECORDING; an example has --duration")
+    _check(args)
     for option, file, ending in (("--output", args.output, ".npz"), ("--report", args.report, "")):
         check_output_file(file and Path(file), [Path(recording) for recording in args.recordings], option, ending)
     if args.example == "anchor":
@@ -93,14 +111,40 @@ def run(args: argparse.Namespace) -> int:
     return _identify(args)
 
 
+def _check(args: argparse.Namespace) -> None:
+    """Refuse options that are not for what is asked.
+
+    Raises:
+        ConfigError: names them, and those that are.
+    """
+    use = f"--example {args.example}" if args.example else "RECORDING"
+    if args.example != "anchor" and args.cross_validate:
+        use += " --cross-validate"
+    elif args.example == "finger" and args.starts > 1:
+        use += " --starts"
+    foreign = [
+        name for name, default in _DEFAULTS.items() if getattr(args, name) != default and name not in _TAKES[use]
+    ]
+    if foreign:
+        wrong, right = (", ".join(f"--{name.replace('_', '-')}" for name in names) for names in (foreign, _TAKES[use]))
+        raise ConfigError(f"identify batch {use} has no use for {wrong}; it takes --seed{', ' if right else ''}{right}")
+    if args.starts > 1 and args.mode == "trajectory":
+        raise ConfigError("--mode trajectory holds the parameters where they start; give it without --starts")
+
+
 def _task(args: argparse.Namespace) -> tuple[Problem, Plan]:
     """Pose the problem of the recordings together, or of the simulated finger."""
     if args.example == "finger":
         from contact_estimation.studies.batch import finger
 
-        recording = finger.simulate(args.seed, args.duration)
-        return finger.problem(recording, args.formulation or "inverse", without=args.without), finger.PLAN
+        return _finger(args, args.seed), finger.PLAN
     return _prepared(args, args.recordings, args.window)
+
+
+def _finger(args: argparse.Namespace, seed: int) -> Problem:
+    from contact_estimation.studies.batch import finger
+
+    return finger.problem(finger.simulate(seed, args.duration), args.formulation or "inverse", without=args.without)
 
 
 def _prepared(args: argparse.Namespace, recordings: list[str], window: list[float] | None) -> tuple[Problem, Plan]:
@@ -210,7 +254,7 @@ def _parts(args: argparse.Namespace) -> tuple[list[Problem], Plan, np.ndarray | 
         from contact_estimation.studies.batch import finger
 
         seeds = [args.seed + k for k in range(count)]
-        problems = [finger.problem(finger.simulate(seed, args.duration), without=args.without) for seed in seeds]
+        problems = [_finger(args, seed) for seed in seeds]
         hand_set = problems[0].scene.parameters.vector(finger.HAND_SET)
         return problems, finger.PLAN, hand_set, [f"seed {seed}" for seed in seeds]
     if len(args.recordings) > 1:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from contact_estimation.cli import main
+from contact_estimation.exceptions import IdentificationError
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="mujoco.sysid needs Python 3.11")
 
@@ -59,6 +60,16 @@ def test_a_recording_is_estimated_and_written(capsys, tmp_path):
     assert (tmp_path / "out.npz").is_file()
 
 
+def test_cross_validation_of_the_finger_uses_the_formulation(capsys, monkeypatch):
+    def refuse(recording, formulation="inverse", **more):
+        raise IdentificationError(f"{formulation} is used")
+
+    monkeypatch.setattr("contact_estimation.studies.batch.finger.simulate", lambda seed, duration: None)
+    monkeypatch.setattr("contact_estimation.studies.batch.finger.problem", refuse)
+    assert main(["identify", "batch", "--example", "finger", "--cross-validate", "2", "--formulation", "forward"]) == 2
+    assert "forward is used" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments, text",
     [
@@ -67,6 +78,14 @@ def test_a_recording_is_estimated_and_written(capsys, tmp_path):
         (["r.npz"], "--model SCENE is missing"),
         (["r.npz", "--model", "ur16"], "ur16e_press"),
         (["--example", "finger", "--starts", "0"], "--starts must be at least 1, found 0"),
+        (["--example", "finger", "--starts", "2", "--without", "force"], "has no use for --without; it takes --seed, "),
+        (["--example", "finger", "--starts", "2", "--mode", "trajectory"], "has no use for --mode"),
+        (["--example", "finger", "--workers", "2"], "has no use for --workers"),
+        (["--example", "finger", "--cross-validate", "2", "--output", "a.npz"], "has no use for --output"),
+        (["r.npz", "--model", "ur16e_press", "--cross-validate", "2", "--starts", "2"], "has no use for --starts"),
+        (["r.npz", "--model", "ur16e_press", "--duration", "3"], "has no use for --duration"),
+        (["--example", "anchor", "--report", "a.html"], "anchor has no use for --report; it takes --seed\n"),
+        (["r.npz", "--model", "ur16e_press", "--starts", "2", "--mode", "trajectory"], "give it without --starts"),
     ],
 )
 def test_unusable_arguments_say_what_to_do(capsys, arguments, text):

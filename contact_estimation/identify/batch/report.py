@@ -72,7 +72,7 @@ def write_report(path: Path, solved: Solved, title: str) -> Path:
         if name != "dynamics":
             page.figure(
                 channel_figure(problem, estimate.solution, name),
-                f"{name}: measured, without its delay, gain and bias, and explained",
+                f"{name}: explained, and measured without the identified delay, gain and bias",
             )
     page.figure(
         dynamics_figure(problem, estimate.solution), "What the dynamics leave unexplained, over the allowed std."
