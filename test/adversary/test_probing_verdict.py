@@ -114,9 +114,11 @@ def test_a_sensor_slower_than_its_log_is_not_frozen_until_it_is():
 def test_a_stiffness_at_its_bound_fails_with_the_setting_to_change(tmp_path):
     world.write(tmp_path, "clean", np.random.default_rng([7, 4]))
     settings = ProbingSettings(stiffness_max=1800.0, stiffness_start=900.0, stiffness_start_std=300.0)
-    _, verdict = identify_recording(tmp_path / "probe.npz", "planar", settings)
+    result, verdict = identify_recording(tmp_path / "probe.npz", "planar", settings)
     assert verdict.verdict == "failed" and verdict.exit_code == 3
     assert any("raise stiffness_max" in reason for reason in verdict.reasons)
+    low, high = result["interval_total"][result["names"].index("stiffness")]
+    assert 0.0 < low < high < 1800.0
 
 
 def test_the_command_prints_the_verdict_and_the_offset(tmp_path, capsys):

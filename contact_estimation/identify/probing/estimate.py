@@ -8,7 +8,7 @@ import numpy as np
 
 from contact_estimation.identify.probing.settings import ProbingSettings
 
-#: Share of its bound from which a stiffness counts as lying there.
+#: Share of its upper bound from which a parameter counts as lying there.
 _AT_BOUND = 0.95
 
 
@@ -44,11 +44,12 @@ class ProbingEstimate:
 
 
 def bound_problem(estimate: ProbingEstimate, settings: ProbingSettings) -> str:
-    """Describe a stiffness at its bound, whose value is then that of the bound; empty if there is none."""
-    stiffness = max(float(x) for name, x in zip(estimate.names, estimate.mean) if name.endswith("stiffness"))
-    if stiffness <= _AT_BOUND * settings.stiffness_max:
-        return ""
-    return (
-        f"the stiffness {stiffness:.0f} N/m lies at its bound of {settings.stiffness_max:.0f} N/m; "
-        "raise stiffness_max in the settings"
-    )
+    """Describe stiffness and friction at their bounds, whose values are then those of the bounds; empty without any."""
+    problems = []
+    for what, bound, unit in (("stiffness", settings.stiffness_max, " N/m"), ("friction", settings.friction_max, "")):
+        value = max(float(x) for name, x in zip(estimate.names, estimate.mean) if name.endswith(what))
+        if value > _AT_BOUND * bound:
+            problems.append(
+                f"the {what} {value:.5g}{unit} lies at its bound of {bound:.5g}{unit}; raise {what}_max in the settings"
+            )
+    return ", and ".join(problems)

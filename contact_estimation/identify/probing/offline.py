@@ -122,7 +122,7 @@ def _result(data: Samples, plain: Pass, best: Pass, late: Innovations) -> dict[s
         "units": best.trial.model.units[:count],
         "mean": mean,
         "std": std,
-        "interval_total": interval(mean, total_std(std, late.power, late.lag1)),
+        "interval_total": _intervals(best, late)[:count],
         "samples": len(data.t),
         "used": int(np.sum(~best.innovations.gated)),
         "nis": late.power,
@@ -130,6 +130,16 @@ def _result(data: Samples, plain: Pass, best: Pass, late: Innovations) -> dict[s
         "disturbance_value": best.fit.freed,
         "disturbance_std": np.sqrt(np.diag(best.fit.freed_covariance)),
     }
+
+
+def _intervals(best: Pass, late: Innovations) -> np.ndarray:
+    """Return the ends (n_s, 2) of 95 % intervals, those of a bounded parameter within its bounds."""
+    estimate = best.fit.estimate
+    ends = interval(estimate.mean, total_std(estimate.std, late.power, late.lag1))
+    free_std = total_std(np.sqrt(np.diag(estimate.free_covariance)), late.power, late.lag1)
+    for i, bounds in best.trial.model.bounds.items():
+        ends[i] = interval(estimate.free[i], free_std[i], bounds.to_bounded)
+    return ends
 
 
 def _left_out(late: Innovations) -> Finding:

@@ -7,6 +7,7 @@ import pytest
 
 from benchmark.adversary import probing as world
 from contact_estimation.exceptions import RecordingError
+from contact_estimation.identify.probing.estimate import ProbingEstimate, bound_problem
 from contact_estimation.identify.probing.offline import identify_recording
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import frame_from_normal
@@ -110,6 +111,19 @@ def test_a_wrench_of_zeros_is_a_failure_without_a_warning(planar, tmp_path):
     np.savez(tmp_path / "air.npz", **{**planar[1], "wrench": np.zeros_like(planar[1]["wrench"])})
     verdict = identify_recording(tmp_path / "air.npz", "planar", ProbingSettings())[1]
     assert verdict.verdict == "failed" and verdict.reasons[0].startswith("the probe never touches")
+
+
+def test_stiffness_and_friction_at_their_bounds_are_told_with_the_setting_to_change():
+    settings, nothing = ProbingSettings(), np.zeros(2)
+
+    def problem(stiffness: float, friction: float) -> str:
+        mean = np.array([stiffness, friction])
+        known = mean, nothing, nothing, np.eye(2), nothing, nothing
+        return bound_problem(ProbingEstimate(0.0, ("stiffness", "friction"), *known, True, 0.0, 3), settings)
+
+    assert problem(5000.0, 0.5) == ""
+    assert "raise friction_max" in problem(5000.0, 1.49) and "stiffness" not in problem(5000.0, 1.49)
+    assert "raise stiffness_max" in problem(19900.0, 1.49) and "raise friction_max" in problem(19900.0, 1.49)
 
 
 def test_a_missing_recording_is_named(tmp_path):
