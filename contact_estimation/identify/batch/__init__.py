@@ -1,10 +1,16 @@
 """Batch estimation (paper 3): a whole trajectory and the model's parameters together, with MuJoCo as the engine.
 
-The order of the files: ``rotations``, ``trajectory`` (positions and their differences), ``norms``, ``engine`` (both
-formulations), ``parameters``, ``modifiers``, ``inertia`` and ``scene`` (what is identified, in what), ``channels`` and
-``grid`` (what was measured), ``problem`` (cost and derivatives), ``bordered``, ``line_search``, ``contact_events`` and
-``solver`` (Newton steps), ``estimate`` (continuation), ``result`` and ``report``; ``scene_file``, ``recording`` and
-``runner`` for files; ``starts``, ``cross_validation`` and ``left_out`` ask whether a result holds.
+The order of the files:
+
+- model: ``rotations``, ``trajectory`` (positions and their differences), ``engine`` (both formulations)
+- what is identified, in what: ``parameters``, ``modifiers``, ``inertia``, ``scene``
+- what was measured: ``channels``, ``grid``, ``grid_channel``
+- cost and derivatives: ``norms``, ``residuals``, ``problem``, ``linearisation``, ``bordered``
+- Newton steps: ``newton_step``, ``line_search``, ``contact_events``, ``solver``
+- start and continuation: ``start``, ``shooting``, ``estimate``
+- result: ``result``, ``filmstrip``, ``report``
+- whether it holds: ``evidence``, ``held``, ``discretisation``, ``starts``, ``cross_validation``, ``left_out``
+- files: ``scene_file``, ``recording``, ``runner``
 """
 
 from contact_estimation.identify.batch.channels import Channel, Measurement

@@ -74,9 +74,10 @@ class _Fault(NamedTuple):
         off = ", ".join(f"{number:.3g}" for number in self.estimate)
         message = {
             "delay": f"'{name}' and the other channels disagree by {1e3 * much:.1f} ms: its clock is "
-            f"{'late' if sign > 0 else 'early'}; mend the times",
-            "gain": f"'{name}' reads {100 * much:.0f} % too {'much' if sign > 0 else 'little'}; mend its scale",
-            "bias": f"'{name}' reads {off} off; mend its zero",
+            f"{'late' if sign > 0 else 'early'}; correct the sensor's clock",
+            "gain": f"'{name}' reads {100 * much:.0f} % too {'much' if sign > 0 else 'little'}; "
+            "correct the sensor's gain",
+            "bias": f"'{name}' reads {off} off; correct the sensor's offset",
             "power": f"the force of contact '{name}' grows {'faster' if sign > 0 else 'slower'} than depth: "
             "its stiffness holds at the mean depth of this recording only",
         }[self.kind]

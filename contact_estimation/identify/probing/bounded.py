@@ -53,7 +53,7 @@ class Bounds:
         if np.any(x <= self.lower) or np.any(x >= self.upper):
             raise IdentificationError(
                 f"a bounded parameter was given as {x}, expected values strictly between "
-                f"{self.lower} and {self.upper}; widen the bounds or mend the value"
+                f"{self.lower} and {self.upper}; widen the bounds or correct the value"
             )
         return np.log((x - self.lower) / (self.upper - x))
 

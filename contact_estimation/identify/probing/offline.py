@@ -179,7 +179,7 @@ def _far_from_guess(best: Pass, start: Start, alarm: float) -> Finding:
     statistic, share = float(apart @ np.linalg.solve(covariance, apart)), np.abs(apart) / np.sqrt(np.diag(covariance))
     worst = best.fit.estimate.names[int(np.argmax(share))]
     message = (
-        f"{worst} lies {share.max():.3g} standard deviations from the guess; mend the guess, or "
+        f"{worst} lies {share.max():.3g} standard deviations from the guess; correct the guess, or "
         "tell its uncertainty in --settings"
     )
     return Finding("guess", statistic, float(chi2.isf(alarm, len(s))), message)

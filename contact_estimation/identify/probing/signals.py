@@ -72,7 +72,7 @@ def compare_motion(path: Path, model: ContactModel, data: Samples, settings: Pro
             )
         scale = float(np.sum(told[:, part] * moved[:, part])) / (motion - of_pose)
         std = float(np.sqrt(noise / moved[:, part].size / motion))
-        message = f"the twist says {scale:.2f} times the motion of the {name}; mend its scale"
+        message = f"the twist says {scale:.2f} times the motion of the {name}; correct the scale of the twist"
         tests.append(Finding("twist", abs(scale - 1.0), max(_SIGMAS * std, _SCALE_ERROR), message))
     return max(tests, key=lambda test: test.statistic / test.threshold)
 

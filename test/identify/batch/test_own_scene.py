@@ -88,7 +88,7 @@ def test_noise_is_not_told_as_a_motor_without_force(folder, capsys, monkeypatch)
     }
     code, found, _ = _changed(folder[0], capsys, monkeypatch, "--window", "0", "0.5", **noisy)
     assert code == 3 and any("'encoder' differs" in reason for reason in found["reasons"])
-    assert not any("mend its scale" in reason for reason in found["reasons"])
+    assert not any("correct the sensor's gain" in reason for reason in found["reasons"])
 
 
 def _as_an_arm(**gaps):
