@@ -53,22 +53,26 @@ class InnovationStatistics:
         return complete
 
     def _count(self) -> None:
-        recent, limit = np.square(self._recent[: self._waiting]), self._gate**2
-        bounded = np.minimum(recent, limit).sum(axis=0)
-        self._outliers += np.count_nonzero(recent > limit, axis=0)
+        outliers, bounded = self._counted()
+        self._outliers += outliers
         self._sum += bounded
         self.running += (bounded - self._waiting * self.running) / max(self._window, self._waiting)
         self._blocks += self._waiting
         self._waiting = 0
 
+    def _counted(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return outliers and bounded squares (channels,) of the blocks that wait."""
+        recent, limit = np.square(self._recent[: self._waiting]), self._gate**2
+        return np.count_nonzero(recent > limit, axis=0), np.minimum(recent, limit).sum(axis=0)
+
     def facts(self) -> dict[str, str]:
         """Return a line for diagnostics per channel: how many outliers, how well the noise fits, what that means."""
-        self._count()
-        blocks = max(self._blocks, 1)
+        counted, blocks = self._counted(), self._blocks + self._waiting
+        outliers, means = self._outliers + counted[0], (self._sum + counted[1]) / max(blocks, 1)
         lines = {}
-        for name, count, mean in zip(self.channels, self._outliers.tolist(), (self._sum / blocks).tolist()):
-            text = f"{count} of {self._blocks} blocks beyond {self._gate:g} standard deviations, mean square {mean:.2f}"
-            lines[name] = text + _describe(count / blocks, mean)
+        for name, count, mean in zip(self.channels, outliers.tolist(), means.tolist()):
+            text = f"{count} of {blocks} blocks beyond {self._gate:g} standard deviations, mean square {mean:.2f}"
+            lines[name] = text + _describe(count / max(blocks, 1), mean)
         return lines
 
 

@@ -23,6 +23,15 @@ def test_counts_are_those_of_all_blocks(blocks):
         assert text.startswith(f"{count} of {blocks} blocks beyond 3 standard deviations, mean square {mean:.2f}")
 
 
+def test_who_asks_for_facts_does_not_delay_the_next_means():
+    """Diagnostics ask several times a second; the test of the innovations waits for 64 blocks."""
+    statistics, asked = InnovationStatistics(["a"], 3.0), InnovationStatistics(["a"], 3.0)
+    for block in range(200):
+        asked.facts()
+        assert asked.add(np.ones(1)) == statistics.add(np.ones(1)) == (block % 64 == 63)
+    assert asked.running == statistics.running > 0.5
+
+
 def test_facts_say_what_it_means():
     statistics = InnovationStatistics(["quiet", "spikes", "wrong", "coloured"], 3.0)
     for k in range(100):
