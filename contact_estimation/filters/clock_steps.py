@@ -31,6 +31,10 @@ class ClockSteps:
 
     def __init__(self, period: float, longest: float, apart: float, least_way: float) -> None:
         self._period, self._longest, self._apart, self._least_way = period, longest, apart, least_way
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, with other samples."""
         self._ahead = 0.0  # time [s] by which the stamps ran ahead of samples that may follow from the queue
         self._since_step = math.inf  # [s]
         self._time_lost = False  # the last wait was not integrated as time

@@ -32,9 +32,9 @@ class SampleStream:
 
     - not finite, wrong size, a torque beyond all limits, a position that jumped: refused; the interval is integrated at
       the next good sample.
-    - the same stamp again: refused and counted, the estimate stays.
+    - the same stamp again: refused and counted, the estimate is invalid until the next sample.
     - a stamp before the last one: the observer restarts, unless one sample came out of order; from the first stamp on
-      again (a bag that loops) as if nothing had been before.
+      again (a bag that loops) the observer keeps nothing; the torque offset stays.
     - stamps that step where the arm moved as in one period: one period is integrated (:mod:`.clock_steps`).
     - a gap up to ``max_gap``: integrated in steps of the nominal period; a longer one restarts the observer, unless the
       arm is where it was (``max_pause``).
@@ -131,22 +131,25 @@ class SampleStream:
         """Measure the torque offset over the next half second; ``zero.status`` has the result.
 
         What a contact does to the torque is no offset: the request is refused where one is probable, and ends where one
-        becomes so. Only an observer with a mode ``free`` shows that. With the new offset the observer restarts, for an
-        arm that is still and free.
+        becomes so. Only an observer with a mode ``free`` shows that. Nor is it one where signals contradict each other:
+        then every observer refuses. With the new offset the observer restarts, for an arm that is still and free.
 
         Args:
-            in_contact: measure also then, for an arm that is known to be free.
+            in_contact: measure although a contact is probable, for an arm that is known to be free.
 
         Returns:
             Whether it is measured.
         """
         self._zero_in_contact = in_contact
         self.zero.start()
-        self._refuse_zero_in_contact()
+        self._refuse_zero()
         return self.zero.measuring
 
-    def _refuse_zero_in_contact(self) -> None:
-        """End a request for a new torque offset while a contact is probable."""
+    def _refuse_zero(self) -> None:
+        """End a request for a new torque offset while signals are doubted, or a contact is probable."""
+        if self.monitor.problem:
+            self.zero.refuse(f"{self.monitor.problem}; the offset is unchanged. Correct that and zero again.")
+            return
         modes = self.estimate().modes
         if self._zero_in_contact or not modes.get("free", 1.0) <= FREE:
             return
@@ -171,6 +174,8 @@ class SampleStream:
         self.restart()
         self.observer.reset(0.0, np.zeros(self.arm.n))
         self.monitor.reset()
+        self._clock_steps.reset()
+        self._last_q[:] = 0.0
         self.zero.clear()
         self.counters.clear()
         self.valid, self.reason, self._problem, self._contradicted = False, "no sample yet", "", False
@@ -255,8 +260,10 @@ class SampleStream:
         """Return whether an estimate may be used, and why not, from what its observer says."""
         if not finite:
             self.counters["diverged"] += 1
-            reason = self.reason or reason or "the observer diverged: its estimate is not finite"
-            return False, reason
+            self.restart(settle=True)
+            self.valid = False
+            self.reason = self.reason or reason or "the observer diverged and restarts: its estimate is not finite"
+            return False, self.reason
         inconsistent = "" if self.consistency is None else self.consistency.reason
         valid = valid and self.valid and not inconsistent
         return valid, "" if valid else self.reason or reason or inconsistent
@@ -425,7 +432,7 @@ class SampleStream:
         self.valid = not self.reason
         self.counters["used"] += 1
         if self.zero.measuring:
-            self._refuse_zero_in_contact()
+            self._refuse_zero()
         return True
 
     def _refuse(self, counter: str, reason: str) -> bool:

@@ -53,10 +53,10 @@ def test_moving_arm_is_refused(arm):
 
 
 class Still:
-    """A still arm before the default observer: gravity, noise, an offset of the torque, and a push at the tool."""
+    """A still arm before an observer: gravity, noise, an offset of the torque, and a push at the tool."""
 
-    def __init__(self, robot):
-        self.stream = open_stream(robot, "contact_imm")
+    def __init__(self, robot, observer="contact_imm"):
+        self.stream = open_stream(robot, observer)
         self.arm = self.stream.arm
         self.q = Q if self.arm.n == 6 else ready_posture(self.arm)
         self.offset, self.push = np.zeros(self.arm.n), 0.0
@@ -101,6 +101,26 @@ def test_what_a_probable_contact_does_to_the_torque_is_no_offset(robot, push):
     still.push = 0.0
     still.feed(1.5)
     assert still.stream.start_zero()
+
+
+def test_torque_that_contradicts_gravity_is_no_offset():
+    """An observer without a mode ``free`` would publish it as a valid force once the driver is right again."""
+    still = Still("ur16e", "momentum")
+    still.offset[:] = -still.arm.gravity(Q)
+    assert not still.feed(0.6).valid
+    for in_contact in (False, True):
+        assert not still.stream.start_zero(in_contact)
+        assert "torque without gravity" in still.stream.zero.status and not still.stream.zero.measuring
+    assert not still.feed(0.6).valid and not still.stream.zero.offset.any()
+
+
+def test_torque_that_begins_to_contradict_gravity_ends_the_request():
+    still = Still("ur16e", "momentum")
+    still.feed(1.0)
+    assert still.stream.start_zero()
+    still.offset[:] = -still.arm.gravity(Q)
+    still.feed(0.6)
+    assert "refused" in still.stream.zero.status and not still.stream.zero.offset.any()
 
 
 def test_a_contact_that_begins_meanwhile_ends_the_request():
