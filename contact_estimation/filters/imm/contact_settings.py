@@ -138,6 +138,11 @@ class ImmContact:
                 f"contact '{self.name}': law '{self.law}' feels slip, so 'estimate' must have 'tangential': "
                 "where the point is held is not known before it touches"
             )
+        if self.rest == "touch" and "rest" not in self.estimate:
+            raise ConfigError(
+                f"contact '{self.name}': 'rest: touch' needs 'rest' among 'estimate', found {self.estimate}; "
+                "or give the height of the rest position along the normal"
+            )
         if not self.stiffness_factor > 1:
             raise ConfigError(
                 f"contact '{self.name}': key 'stiffness_factor' must be greater than 1, found {self.stiffness_factor}"

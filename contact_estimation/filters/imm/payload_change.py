@@ -49,7 +49,7 @@ class PayloadChange:
     def __init__(self, n: int, significance: float) -> None:
         self._sums, self._squares, self.left = np.zeros((2, n)), np.zeros(n), np.zeros(n)
         self._least_evidence = -math.log(significance)
-        self._largest, self._largest_beside = (chi_square_quantile(k, significance) for k in (1, n - 1))
+        self._largest, self._largest_beside = (chi_square_quantile(k, significance) for k in (1, max(n - 1, 1)))
         self.reset()
 
     def reset(self) -> None:

@@ -10,7 +10,7 @@ from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.settings import ObserverSettings
 from contact_estimation.robot.actuators import ActuatorSettings
-from contact_estimation.settings import key, non_negative, positive, probability
+from contact_estimation.settings import fraction, key, non_negative, positive, probability
 
 #: Name of the mode in which an unmodelled external torque acts.
 UNKNOWN = "unknown"
@@ -139,7 +139,7 @@ class MismatchSettings:
     """When the filter says that model and data disagree (``mismatch``)."""
 
     significance: float = key(
-        0.01, doc="probability of a false alarm; smaller reports later and more rarely", check=probability
+        0.01, doc="probability of a false alarm; smaller reports later and more rarely", check=fraction
     )
     window: float = key(2.0, doc="innovations and joint stiffness are averaged over this", unit="s", check=positive)
     innovation_time: float = key(

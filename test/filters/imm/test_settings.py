@@ -33,6 +33,8 @@ OTHER = {"name": "wall", "normal": [1, 0, 0]}
         ({"contacts": [CONTACT | {"rest_random_walk": -1e-5}]}, "contacts[0].rest_random_walk"),
         ({"contacts": [CONTACT | {"estimate": ["stifness"]}]}, "contacts[0].estimate"),
         ({"contacts": [CONTACT | {"rest": "tuoch"}]}, "contacts[0].rest"),
+        ({"contacts": [CONTACT | {"estimate": ["stiffness"]}]}, "'rest: touch' needs 'rest' among 'estimate'"),
+        ({"mismatch": {"significance": 0.0}}, "mismatch.significance"),
         ({"contacts": [CONTACT | {"stifness": 2e4}]}, "the nearest known key is 'contacts[0].stiffness'"),
         ({"closed_at_start": 1.5}, "closed_at_start"),
         ({"gate": 0.0}, "gate"),
