@@ -25,8 +25,9 @@ from contact_estimation.filters.kalman import packed_places
 
 #: Starts of a free filter, in turn.
 _STARTS = 3
-#: Blocks for which a start from a push that has probably ended is kept where nothing shows a push beside the friction.
-_TRIAL = 5
+#: Blocks for which a start from a push is kept: longer, a filter's friction would follow the push. Where nothing else
+#: shows a push, only if it has probably ended, and for less.
+_KEPT, _TRIAL = 20, 5
 
 
 class FilterBuffers(NamedTuple):
@@ -112,13 +113,14 @@ class FreeStarts:
                 continue
             if felt:
                 self._started.append(j)
+                self._trial[j] = _KEPT * self.layout.friction_shown
             if self._turn > 0 and self.history:
                 self._remember(x, p, slack)
             elif not felt:
                 self._push_end.loosen(p, slack)
             elif self._turn == 0:
                 probably = self._push_end.apply(x, p, self.drift.slid(), slack)
-                self._trial[j] = _TRIAL if probably else 0
+                self._trial[j] = max(self._trial[j], _TRIAL * probably)
 
     def compare(self) -> None:
         """Note how likely the last measurement was in each filter, and in the starts that were made for it."""
@@ -131,18 +133,18 @@ class FreeStarts:
 
         Where friction changes, or nothing but the torque shows a push, a filter that is kept would follow the push.
         """
-        if self.layout.friction_shown:
+        self._trial[j] -= 1
+        if self._trial[j] >= 0 and self.layout.friction_shown:
             probabilities, transition = self.filters.probabilities, self.filters.transition
             kept = probabilities[j] * transition[j, j] * self._fit[j]
             start = probabilities[source] * transition[source, j] * self._fit_of_start[self._turn, j]
             return bool(self.chain.steady_friction[j] and kept > start)
-        self._trial[j] -= 1
         return bool(self._trial[j] >= 0)
 
     def _remember(self, x: np.ndarray, p: np.ndarray, slack: np.ndarray) -> None:
         """Write a free state of before into a filter's state, but for the joint stiffness."""
         stiffness = self.layout.parts["joint_stiffness"]
         kept = x[stiffness].copy()
-        x[:], p[:] = self.history.ago(RECENT if self._turn == 1 else REMEMBERED)
+        x[:], p[:], *_ = self.history.ago(RECENT if self._turn == 1 else REMEMBERED)
         x[stiffness] = kept
         p[self._offset_variance] += slack**2
