@@ -217,7 +217,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("free space: a touch is looked at late", "_BEFORE_TOUCH = 20, 3", "_BEFORE_TOUCH = 20, 20")
     ],
     ("filters/imm/observer.py", "test/filters/imm/test_growing_push.py -k stays_free"): [
-        ("modes: no free space before a gap is known", "step.history.recall(past)", "pass")
+        ("modes: no free space before a gap is known", "step.history.recall(past, unseen)", "pass")
     ],
     ("filters/imm/observer.py", "test/filters/imm/test_absorbed_push.py -k rest"): [
         ("modes: friction changes at rest", "if moves:\n            step", "if True:\n            step")

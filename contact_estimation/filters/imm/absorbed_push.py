@@ -50,6 +50,10 @@ class AbsorbedPush:
         self._walk = layout.random_walk[layout.parts["bias"]]
         self._threshold = chi_square_quantile(3, _SIGNIFICANCE)
 
+    def reset(self) -> None:
+        """Begin anew with the states in a row."""
+        self._times = 0
+
     def since(
         self, now: np.ndarray, before: np.ndarray, passed: np.ndarray, moved: np.ndarray, stay: int
     ) -> int | None:

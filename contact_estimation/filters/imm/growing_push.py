@@ -44,6 +44,10 @@ class GrowingPush:
         self._offset, self._times = parts["offset"], 0
         self._variances = np.diagonal(packed_places(layout.size))[self._offset]  # of the offsets in a packed covariance
 
+    def reset(self) -> None:
+        """Begin anew with the states in a row."""
+        self._times = 0
+
     def traces(self, x: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Return what a push changes in a state: (3, m) offset [rad], its variance [rad^2], and friction [Nm].
 

@@ -161,6 +161,7 @@ class ImmStep:
         self.drift.reset()
         self._starts.reset()
         self._push.reset()
+        self._jump.reset()
         self.history.reset()
 
     def keep(self, kept: KeptFriction) -> None:

@@ -110,7 +110,7 @@ class ContactImm:
         self._rest_speed = actuators.velocity_deadband * actuators.velocity_noise  # [rad/s]
         self._before = PreContactFriction(layout, REMEMBERED * settings.hypothesis_interval)
         self._since_start = PushSinceStart(layout, settings, signals) if layout.has_external else None
-        self._dt, self._t, self._first = -1.0, 0.0, True
+        self._dt, self._t, self._used = -1.0, 0.0, False
         self.reset(0.0, np.zeros(arm.n))
 
     @property
@@ -158,11 +158,12 @@ class ContactImm:
             return
         past = step.history.past()
         self._start(t, q, kept, seen=False, last=k)
-        step.history.recall(past)
+        step.history.recall(past, unseen)
 
     def _start(self, t: float, q: np.ndarray, kept: KeptFriction | None, seen: bool, last: int | None = None) -> None:
         joints = self.layout.elastic_joints
-        self._mismatch.reset(anew=self._first or t < self._t, seen=seen)
+        anew = t < self._t or not self._used  # another recording, or none yet
+        self._mismatch.reset(anew=anew, seen=seen)
         self._load[:] = self._mismatch.payload.torque(q)
         self._samples.reset(q)
         self._t = self._born = self.updated = t
@@ -179,7 +180,7 @@ class ContactImm:
         if self._since_start:
             self._since_start.reset(kept)
         self._variance_factors.reset()
-        self._nis[0], self._first = np.nan, True
+        self._nis[0], self._first, self._used = np.nan, True, self._used and not anew
         self._unexplained[:] = 0.0
         self._duration, self._push, self._elapsed, self._count = _STALE, self.filters.push, 0.0, 0
 
@@ -197,7 +198,7 @@ class ContactImm:
             self._dt, self._block_end = dt, self.settings.block - 0.5 * dt
             self._samples.set_interval(dt)
         if self._first:
-            self._first = False
+            self._first, self._used = False, True
             self._samples.start_moving(self._q_now, dq, self.settings.moving_before_start)
         self._samples.take()
         self._q_now[:] = q
@@ -216,8 +217,7 @@ class ContactImm:
         if payload.carried is not None:
             self._load[:] = payload.torque(q_mean)
         deciding, moves = self._decision.pending, bool(np.abs(self._dq).max() > self._rest_speed)
-        if moves:
-            step.history.move(duration)
+        step.history.advance(duration, moves)
         if abs(duration - self._duration) > _JITTER * duration or step.push != self._push:
             self._duration, self._push = duration, step.push
             step.set_interval(duration, deciding)
@@ -249,7 +249,7 @@ class ContactImm:
         changed = deciding and self._decision.add(step.probabilities, duration, moves)
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
-            step.restarts.follow_free_space(self.settings.hypothesis_interval, undecided)
+            step.restarts.follow_free_space(undecided)
             changed |= self.chain.give_birth(step.probabilities)
         if changed:
             self._duration = _STALE

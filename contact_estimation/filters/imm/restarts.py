@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contact_estimation.filters.imm.free_space_history import REMEMBERED
+from contact_estimation.filters.imm.free_space_history import REMEMBERED, FreeState
 from contact_estimation.filters.imm.free_starts import FreeStarts
 from contact_estimation.filters.imm.push_course import PushTracker
 from contact_estimation.filters.kalman import pack_array
@@ -49,26 +49,25 @@ class Restarts:
         self._x, self._p, self._probabilities = starts.filters.x, starts.filters.p, starts.filters.probabilities
         self._free, self._felt = np.flatnonzero(starts.chain.free), np.flatnonzero(starts.chain.felt)
 
-    def follow_free_space(self, interval: float, undecided: bool) -> None:
+    def follow_free_space(self, undecided: bool) -> None:
         """Keep the state of the most probable free filter, if the arm is free; look for a push that grew slowly.
 
         In free space, or beside a known contact, friction may still absorb such a push.
 
         Args:
-            interval: since the last call [s].
             undecided: something may have pushed since the start.
         """
         shares, probable = self._probabilities[self._free], int(self._probabilities.argmax())
         if shares.sum() > 0.5:
             best = int(self._free[shares.argmax()])
-            grown = self._history.follow_free(self._x[best], self._p[best], interval, undecided)
+            grown = self._history.follow_free(self._x[best], self._p[best], undecided)
             if grown is not None:
-                self._start_grown_push(best, *grown)
+                self._start_grown_push(best, grown)
                 self._history.append(self._x[best], self._p[best])
         elif self._chain.touched[probable]:
-            grown = self._history.follow_touch(self._x[probable], self._p[probable], interval)
+            grown = self._history.follow_touch(self._x[probable], self._p[probable])
             if grown is not None:
-                self._start_grown_push(probable, *grown)
+                self._start_grown_push(probable, grown)
         else:
             self._history.follow_push()
 
@@ -83,7 +82,7 @@ class Restarts:
             self._x[j], self._p[j] = free
         for j in self._felt:
             self._x[j], self._p[j] = push
-        self._start_in(self._felt, *free)
+        self._start_in(self._felt, self._history.present(*free))
 
     def assign_to_friction(self, load: np.ndarray) -> None:
         """Take a load's torque out of what has explained it until now: external torque, or bias and elastic offset.
@@ -101,7 +100,7 @@ class Restarts:
     @property
     def free_before(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Mean (N,) and packed covariance of free space some seconds ago, None where none is kept."""
-        return self._history.ago(REMEMBERED) if self._history else None
+        return self._history.ago(REMEMBERED)[:2] if self._history else None
 
     def start_free(
         self, x: np.ndarray, covariance: np.ndarray, rows: np.ndarray, left: np.ndarray, load: LoadChange
@@ -134,36 +133,34 @@ class Restarts:
         self._x[self._free], self._p[self._free] = x - gain @ left, pack_array(covariance - gain @ cross.T)
         for j in self._free:
             self._x[j, parts["joint_stiffness"]] = stiffness
-        self._start_in(self._free, x, pack_array(covariance))
+        self._start_in(self._free, self._history.present(x, pack_array(covariance)))
         self._push.reset()
 
-    def _start_grown_push(self, probable: int, before: np.ndarray, covariance: np.ndarray) -> None:
+    def _start_grown_push(self, probable: int, before: FreeState) -> None:
         """Let an unknown contact act: friction and the gears' offsets have absorbed a push that grew slowly.
 
         It starts from the state of before, and so does free space; nothing else is probable.
 
         Args:
             probable: filter whose joint stiffness is kept.
-            before: mean (N,) of free space before the push.
-            covariance: packed, of it.
+            before: the state of free space before the push.
         """
         where = self._layout.parts["joint_stiffness"]
         stiffness, unknown = self._x[probable, where].copy(), self._felt[0]
         for j in [*self._free, unknown]:
-            self._x[j], self._p[j], self._x[j, where] = before, covariance, stiffness
-        self._start_in(self._felt[:1], before, covariance)
+            self._x[j], self._p[j], self._x[j, where] = before.x, before.p, stiffness
+        self._start_in(self._felt[:1], before)
 
-    def _start_in(self, filters: np.ndarray, free: np.ndarray, covariance: np.ndarray) -> None:
+    def _start_in(self, filters: np.ndarray, free: FreeState) -> None:
         """Let some filters be the only probable ones, and begin anew with what changes while something touches the arm.
 
         Args:
             filters: which ones; equally probable now.
-            free: mean (N,) of free space, before a push or once it has ended.
-            covariance: packed, of it.
+            free: the state of free space, before a push or once it has ended.
         """
         self._probabilities[:] = self._signals["least_probability"]
         self._probabilities[filters] = 1.0 / len(filters)
-        self._history.keep_only(free, covariance)
-        self._layout.friction_about(free, self._bounds)
+        self._history.keep_only(free)
+        self._layout.friction_about(free.x, self._bounds)
         self._drift.reset()
         self._starts.forget_fit()

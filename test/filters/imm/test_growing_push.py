@@ -108,15 +108,15 @@ def test_the_end_of_a_push_that_nobody_noticed_is_no_growing_one(state, past):
     for _ in range(5):
         past.follow_push()
     pushed = changed(state, -4.0, -8.0, 2.0)
-    assert not any(past.follow_free(pushed, covariance, interval=0.1) for _ in range(5))
-    assert not any(past.follow_free(state.mean, covariance, interval=0.1) for _ in range(8))
+    assert not any(past.follow_free(pushed, covariance) for _ in range(5))
+    assert not any(past.follow_free(state.mean, covariance) for _ in range(8))
 
 
 def test_free_space_that_begins_before_a_push_has_faded_shows_no_growing_one(state, past):
     covariance = pack_array(np.diag(state.variance))
-    past.keep_only(changed(state, 2.0), covariance)
-    assert past.follow_free(changed(state, 12.0, 0.0, -2.0), covariance, interval=0.1) is None
-    assert not any(past.follow_free(state.mean, covariance, interval=0.1) for _ in range(8))
+    past.keep_only(past.present(changed(state, 2.0), covariance))
+    assert past.follow_free(changed(state, 12.0, 0.0, -2.0), covariance) is None
+    assert not any(past.follow_free(state.mean, covariance) for _ in range(8))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_what_follows_a_push_is_compared_with_the_free_space_before_it(state, pa
         past.follow_push()
     covariance = pack_array(np.diag(state.variance))
     absorbed = changed(state, -4.0, -8.0, 2.0)
-    before = [getattr(past, follows)(absorbed, covariance, interval=0.1) for _ in range(5)][-1]
+    before = [getattr(past, follows)(absorbed, covariance) for _ in range(5)][-1]
     assert (before is not None) == shows
     assert not shows or (before[0] == state.mean).all()
 
@@ -166,9 +166,17 @@ def test_no_push_grows_from_free_space_that_may_have_been_one_since_the_start(st
     made, covariance = FreeSpaceHistory(state, signals()), pack_array(np.diag(state.variance))
     hidden = changed(state, -4.0, -8.0, 2.0)
     for _ in range(8):
-        assert made.follow_free(hidden, covariance, interval=0.1, undecided=undecided) is None
-    grown = [made.follow_free(state.mean, covariance, interval=0.1) for _ in range(8)]
+        assert made.follow_free(hidden, covariance, undecided=undecided) is None
+    grown = [made.follow_free(state.mean, covariance) for _ in range(8)]
     assert any(before is not None for before in grown) != undecided
+
+
+def test_a_start_ends_the_row_of_states_that_show_a_push(state, past):
+    covariance = pack_array(np.diag(state.variance))
+    absorbed = changed(state, -4.0, -8.0, 2.0)
+    assert not any(past.follow_free(absorbed, covariance) for _ in range(4))
+    past.keep_only(past.present(state.mean, covariance))
+    assert [past.follow_free(absorbed, covariance) is None for _ in range(7)] == [True] * 7
 
 
 def test_a_state_that_did_not_know_coulomb_friction_is_not_kept(state):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from contact_estimation.codegen import compile_function
-from contact_estimation.filters.imm.payload import PayloadTest, build_regressor
+from contact_estimation.filters.imm.payload import Payload, PayloadTest, build_regressor
 from contact_estimation.filters.imm.settings import MismatchSettings
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import Arm, load_arm
@@ -248,6 +248,23 @@ def test_a_push_beside_a_payload_that_was_there_at_the_start_ends_no_words():
     held = np.flatnonzero(t > 3.6)
     assert {modes[k] for k in held} == {"unknown"}
     assert all("payload of about" in mismatch[k] for k in held)
+
+
+def test_a_payload_is_carried_through_gaps_with_one_sample_between_them():
+    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
+    q, period = np.array(stream.arm.settings.ready), 2_000_000
+    payload = stream.observer._mismatch.payload
+
+    def feed(stamps):
+        for stamp in stamps:
+            stream.push(stamp, q + 1e-10 * max(stamp - 10**9, 0), np.zeros(6), stream.arm.gravity(q))
+
+    feed(range(0, 300 * period, period))
+    payload.carried = Payload(2.0, 0.1, COM, np.eye(4))
+    feed([10**9 + 15 * 10**7 * k for k in range(1, 4)])  # each behind a gap
+    assert stream.counters["gap"] == 3 and payload.carried is not None
+    stream.forget()
+    assert payload.carried is None
 
 
 def test_a_doubt_about_the_torque_that_proves_wrong_hides_no_payload():
