@@ -22,6 +22,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("stream: a queue behind a gap is time", "self._clock_steps.skip()", "pass"),
         ("stream: gaps are one long step", "steps = max(1, round(dt / self._period))", "steps = 1"),
         ("stream: a diverged observer stays valid", "        if not finite:\n", "        if False:\n"),
+        ("stream: a diverged observer goes on", "            self.restart(settle=True)\n", ""),
+        ("stream: clock steps are not forgotten", "        self._clock_steps.reset()\n", ""),
         ("stream: every gap is a pause", "paused = stays and", "paused ="),
         ("stream: no gap is a pause", "        if paused:\n", "        if False:\n"),
     ],
@@ -116,6 +118,13 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ],
     ("drivers/rtde.py", "test/drivers/test_rtde.py -k admittance"): [
         ("rtde: the admittance follows the raw sensor", "force - rotation @ self.force_offset", "1.0 * force")
+    ],
+    ("filters/stream.py", "test/filters/test_zero.py"): [
+        (
+            "zero: doubtful torque is an offset",
+            "        if self.monitor.problem:\n            self.zero",
+            "        if False:\n            self.zero",
+        )
     ],
     ("filters/zero.py", "test/filters/test_zero.py"): [
         ("zero: a moving arm is zeroed", "if abs(dq[fastest]) > MAX_SPEED:", "if False:"),
@@ -220,7 +229,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("modes: no free space before a gap is known", "step.history.recall(past, unseen)", "pass")
     ],
     ("filters/imm/observer.py", "test/filters/imm/test_absorbed_push.py -k rest"): [
-        ("modes: friction changes at rest", "if moves:\n            step", "if True:\n            step")
+        ("modes: friction changes at rest", "history.advance(duration, moves)", "history.advance(duration, True)")
     ],
     ("filters/imm/observer.py", "test/filters/imm/test_start_push.py -k unlikely"): [
         (
@@ -243,6 +252,19 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ],
     ("filters/imm/observer.py", "test/filters/imm/test_start_push.py"): [
         ("start: a push that free space hid is no payload", "and not undecided", "and True")
+    ],
+    ("filters/imm/innovation.py", "test/filters/imm/test_innovation.py"): [
+        (
+            "innovations: who asks delays the means",
+            "        counted, blocks =",
+            "        self._count()\n        counted, blocks =",
+        )
+    ],
+    ("filters/imm/free_starts.py", "test/filters/imm/test_start_push.py -k for_long"): [
+        ("free space: kept for as long as a push", "_KEPT, _TRIAL = 20, 5", "_KEPT, _TRIAL = 10**9, 5")
+    ],
+    ("filters/imm/observer.py", "test/filters/imm/test_payload.py -k gaps"): [
+        ("payload: two starts in a row forget it", "or not self._used", "or not self._used or self._first")
     ],
     ("filters/imm/observer.py", "test/filters/imm/test_payload.py -k side"): [
         ("payload: an unknown contact is no table", "Separation(pressed, friction", "Separation(touched, friction")

@@ -150,17 +150,6 @@ def test_an_observer_that_diverges_is_marked(feed):
     assert [feed() for _ in range(100)][-1].valid
 
 
-def test_a_stream_that_forgets_is_a_new_one(arm):
-    """Stamps of a recording before that stepped again and again would make the next one invalid."""
-    used, fresh = (Feed(arm, good=0) for _ in range(2))
-    for k in range(40):
-        used(periods=1 if k % 2 else 4, q=Q + 1e-3 * k, dq=np.full(6, 0.5))
-    used.stream.forget()
-    used.stamp = fresh.stamp
-    moving = [dict(q=Q + 1e-3 * k, dq=np.full(6, 0.5)) for k in range(150)]
-    assert [used(**sample).reason for sample in moving] == [fresh(**sample).reason for sample in moving]
-
-
 def test_an_observer_that_declares_itself_invalid_is_believed(feed):
     plain = feed.observer.estimate()
     feed.observer.estimate = lambda: dataclasses.replace(plain, valid=False, reason="singular posture")

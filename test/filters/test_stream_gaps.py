@@ -223,6 +223,15 @@ def test_a_clock_that_steps_again_and_again_is_not_believed(moving):
     assert move(moving, 120).valid
 
 
+def test_a_stream_that_forgets_knows_of_no_steps_of_the_clock(arm, moving):
+    move(moving, 5, periods=20)
+    assert "again and again" in moving.stream.reason
+    moving.stream.forget()
+    fresh = Feed(arm, good=0)
+    fresh.q, fresh.stamp = moving.q, moving.stamp
+    assert [moving().valid for _ in range(100)] == [fresh().valid for _ in range(100)]
+
+
 def test_an_observer_restarts_after_a_long_pause(feed):
     feed(periods=5001)
     assert len(feed.observer.resets) == 2

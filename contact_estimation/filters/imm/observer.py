@@ -110,7 +110,7 @@ class ContactImm:
         self._rest_speed = actuators.velocity_deadband * actuators.velocity_noise  # [rad/s]
         self._before = PreContactFriction(layout, REMEMBERED * settings.hypothesis_interval)
         self._since_start = PushSinceStart(layout, settings, signals) if layout.has_external else None
-        self._dt, self._t, self._used = -1.0, 0.0, False
+        self._dt, self._t, self._first, self._used = -1.0, 0.0, True, False
         self.reset(0.0, np.zeros(arm.n))
 
     @property

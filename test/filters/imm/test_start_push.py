@@ -118,6 +118,14 @@ def test_a_push_that_friction_may_have_taken_leaves_its_doubt_behind():
     assert all(e.mode == "free" or "likelier than free space before" in e.mismatch for e in after)
 
 
+def test_free_space_is_not_kept_for_long_under_a_push_since_the_start():
+    """Its friction had followed the push, so that the next one of 33 N was free, without a word, for 0.6 s."""
+    made, found = estimates_of(8010, 9.2)
+    pushed = [e for k, e in found if k >= 8.6 * RATE]
+    assert np.linalg.norm(made.force[round(9.0 * RATE)]) > 30.0
+    assert all(e.mode == "unknown" or e.mismatch for e in pushed)
+
+
 def test_a_push_that_a_hand_turns_has_not_ended():
     """A hand guides the arm through a gap; after it the push turns round. Friction must not take what has turned."""
     made, of_samples = estimates_of(1703, 12.0)
