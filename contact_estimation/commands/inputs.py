@@ -148,7 +148,7 @@ def open_for(arm: Arm | None, args: argparse.Namespace, path: Path | None = None
 
 
 def _compare_names(arm: Arm, args: argparse.Namespace, path: Path, head: Recording) -> None:
-    """Warn where a recording names another robot or tool; refuse the name of a sensor set that does not exist."""
+    """Warn where a recording names another robot or tool, or no sensor set; refuse the name of one that is unknown."""
     if head.robot and head.robot not in (arm.name, getattr(args, "robot", "")):  # a fit may have the papers' model
         print(
             f"contact-estimation {args.verb}: warning: {path} says that it was made with robot '{head.robot}'; it is "
@@ -160,6 +160,12 @@ def _compare_names(arm: Arm, args: argparse.Namespace, path: Path, head: Recordi
         print(
             f"contact-estimation {args.verb}: warning: {path} says that it was made with tool '{head.tool}'; it is "
             f"read with {mine}: name it with --tool {head.tool}",
+            file=sys.stderr,
+        )
+    if not head.sensors and getattr(args, "sensors", "") is None:
+        print(
+            f"contact-estimation {args.verb}: warning: {path} does not say what its efforts are; they are read by the "
+            f"sensor set of the observer, else of the robot ('{arm.settings.sensors}'): name it with --sensors",
             file=sys.stderr,
         )
     if head.sensors and not getattr(args, "sensors", None):

@@ -141,6 +141,6 @@ def open_stream(
     settings, observer = _load(config, arm.settings.folder)
     described = robot_for(arm, settings)
     sensor_set = sensors or getattr(settings, "sensors", None) or described.settings.sensors
-    chosen = load_sensor_settings(sensor_set, described.settings.folder)
+    chosen = load_sensor_settings(sensor_set, arm.settings.folder)
     name = config.rpartition(":")[2] if _as_class(config) else Path(config).stem
     return SampleStream(_make(observer, described, settings, name, chosen), described, chosen, arm, sensor_set)

@@ -64,7 +64,8 @@ def _without_times(text):
 
 
 def test_robot_and_tool_are_those_of_the_bag(press, tmp_path, capsys):
-    bag = write_bag(tmp_path / "bag", dataclasses.replace(press, robot="ur16e", tool="gripper"))
+    made = dataclasses.replace(press, robot="ur16e", tool="gripper", sensors="ur16e_current")
+    bag = write_bag(tmp_path / "bag", made)
     assert recorded_arm([bag]) == ("ur16e", "gripper") and recorded_arm([bag], "probe") == ("ur16e", "probe")
     assert main(["replay", str(bag), "--observer", "momentum", "--json", "--keep-going"]) == 0
     said = capsys.readouterr()
@@ -77,6 +78,15 @@ def test_an_option_against_the_recordings_name_is_told(make, capsys):
     assert main(["replay", str(recording), "--robot", "ur10e", "--observer", "momentum", "--keep-going"]) == 0
     said = capsys.readouterr().err
     assert "made with robot 'ur16e'" in said and "read as one of robot 'ur10e'" in said
+
+
+@pytest.mark.parametrize("verb", ["replay {} --observer momentum", "compare {} --observers momentum", "view {}"])
+def test_efforts_that_nobody_names_are_told(verb, make, tmp_path, capsys):
+    """The default of a UR16e scales the wrists by 1.87: a recording in Nm would be off, without a sign of it."""
+    for sensors, said in (("", True), ("ur16e_driver", False)):
+        words = verb.format(make("some", robot="ur16e", sensors=sensors)) + f" --out {tmp_path / 'out.html'}"
+        main((words if "replay" not in verb else words.partition(" --out")[0]).split())
+        assert ("does not say what its efforts are" in capsys.readouterr().err) == said
 
 
 def test_recordings_of_different_arms_are_refused(make, capsys):
@@ -120,6 +130,7 @@ def profile(tmp_path):
         "calibrate {} --no-validation",
         "tune {} --config ekf --evaluations 1 --no-validation",
         "replay {} --observer ekf",
+        "replay {} --observer momentum",
     ],
 )
 def test_every_verb_reads_the_effort_by_the_recordings_sensor_set_of_the_profile(words, make, profile, capsys):

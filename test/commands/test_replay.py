@@ -204,7 +204,8 @@ def test_what_a_recording_says_of_itself_is_compared_with_what_the_user_says(ver
         ("robot", "ur16e", 0, ""),
         ("sensors", "foo", 2, "names its sensor set: there is no sensor set 'foo'"),
     ):
-        path = write_npz(tmp_path / f"{value}.npz", dataclasses.replace(recording, **{key: value}))
+        told = {"sensors": "ur16e_current"} | {key: value}
+        path = write_npz(tmp_path / f"{value}.npz", dataclasses.replace(recording, **told))
         found, _, err = verb(path, "--robot", "ur16e", "--observer", "momentum")
         assert found == code and text in err, err
         assert ("warning" in err) == (value == "ur10e")
