@@ -111,6 +111,8 @@ def run(args: argparse.Namespace) -> int:
     check_number("--side", args.side, "m", above=0, most=100)
     check_number("--rate", args.rate, "Hz", above=0, most=1e6)
     check_number("--noise", args.noise, "m/s", least=0, most=100)
+    if args.laws and not args.impacts:
+        raise ConfigError("--laws compares impact laws; give it with --impacts")
     if args.figure and (args.drop or args.window):
         raise ConfigError("--figure draws examples, --impacts and --tosses; leave it out with --drop and --window")
     if args.impacts:

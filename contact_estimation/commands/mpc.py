@@ -130,6 +130,8 @@ def _check(args: argparse.Namespace) -> None:
                 "mpc probe takes --runs of at least 1, and none of --height-error, --solver, --controller, --observer, "
                 "--stiffness, --tool"
             )
+    elif args.runs != 1:
+        raise ConfigError(f"--runs is for mpc probe; mpc {args.task} runs once: give --seed for another run")
     if args.steps is not None and args.task != "sequence":
         raise ConfigError(f"--steps is for mpc sequence; mpc {args.task} has no steps")
     check_number("--stiffness", args.stiffness, "N/m", above=0, most=1e9, hint="for example 5000")

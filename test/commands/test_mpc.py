@@ -80,6 +80,11 @@ def test_a_robot_without_the_task_is_told_those_with_it(task, robots, capsys):
     assert f"is set up for robot {robots}, not for 'ur10e'" in error and "Shipped" not in error
 
 
+def test_runs_belong_to_probing(capsys):
+    assert main(["mpc", "plane", "--robot", "fr3", "--runs", "3"]) == 2
+    assert "--runs is for mpc probe" in capsys.readouterr().err
+
+
 def test_steps_belong_to_a_sequence(capsys):
     assert main(["mpc", "plane", "--steps", "sequence_block_fr3"]) == 2
     assert "--steps" in capsys.readouterr().err

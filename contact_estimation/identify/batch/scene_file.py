@@ -170,6 +170,13 @@ class SceneSettings:
         "that stands later in the model",
     )
 
+    def __post_init__(self) -> None:
+        if len(self.contact) not in (0, 2):
+            raise ConfigError(
+                f"key 'contact' has {len(self.contact)} names, {self.contact}; expected two bodies (on, by), or none "
+                "for the sum of all contacts"
+            )
+
 
 def load(path: Path | str) -> tuple[SceneSettings, Scene]:
     """Read a scene file and build its scene.
@@ -192,6 +199,8 @@ def build(settings: SceneSettings, model_file: Path) -> Scene:
     spec.option.tolerance = 1e-12
     _add_bodies(spec, settings)
     _add_contacts(spec, settings)
+    for name in settings.contact:
+        _body(spec, name)
     return Scene(spec, [_parameter(item) for item in settings.parameters])
 
 

@@ -63,6 +63,7 @@ def test_the_shipped_scene_loads_and_knows_its_channels():
         ({"contact_pairs": []}, "nearest known key"),
         ({"formulation": "inverted"}, "one of inverse, forward"),
         ({"dynamics_std": {"default": 0.0}}, "greater than 0"),
+        ({"contact": ["tool0"]}, r"'contact' has 1 names, \['tool0'\]; expected two bodies"),
     ],
 )
 def test_a_bad_scene_file_is_refused(tmp_path, change, text):
@@ -75,8 +76,11 @@ def test_a_bad_scene_file_is_refused(tmp_path, change, text):
 
 def test_unknown_bodies_and_joints_are_named(tmp_path):
     data = yaml.safe_load(find_config("scenes", "ur16e_press").read_text())
-    data["bodies"][0]["parent"] = "tool1"
     path = tmp_path / "scene.yaml"
+    path.write_text(yaml.safe_dump(data | {"contact": ["tool0", "tool1"]}))
+    with pytest.raises(ModelError, match=r"'tool1'.*tool0"):
+        scene_file.load(path)
+    data["bodies"][0]["parent"] = "tool1"
     path.write_text(yaml.safe_dump(data))
     with pytest.raises(ModelError, match=r"'tool1'.*tool0"):
         scene_file.load(path)

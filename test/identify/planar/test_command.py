@@ -106,3 +106,8 @@ def test_mistakes(capsys, tmp_path):
 def test_a_figure_that_is_not_drawn_is_refused(source, capsys, tmp_path):
     code, out = run(capsys, source, str(tmp_path / "any.npz"), "--figure", str(tmp_path / "f.png"))
     assert code == 2 and "--figure draws examples, --impacts and --tosses" in out.err
+
+
+def test_impact_laws_without_impacts_are_refused(capsys):
+    code, out = run(capsys, "--example", "table1", "--laws")
+    assert code == 2 and "give it with --impacts" in out.err
