@@ -1,11 +1,13 @@
 """Errors of friction and deflection that grow while something touches the arm: a consider covariance.
 
-An unknown contact keeps the friction of when the arm was last free. The variance of what motion has changed of it and
-of the model's error since then, up to that of anything within their bounds, is an error of the external torque
-(Schmidt, Application of state-space methods to navigation problems, 1966). So is the process noise of the friction
-disturbance that its filters leave out, where it is one of motion: up to the variance between two draws. A disturbance
-that changes at rest, too, does not show what motion has changed. The lag of a push that changes fast is one more such
-error.
+An unknown contact keeps the friction of when the arm was last free. What has changed since then is not estimated: its
+variance is added to that of the external torque (Schmidt, Application of state-space methods to navigation problems,
+1966). It is the sum of
+
+- what motion has changed of the friction, with the error of its model, up to the variance of all that is within bounds;
+- the process noise of the friction disturbance that the contact's filters leave out, up to the variance between two
+  draws, where the disturbance changes with motion only;
+- the square of the lag of a push that changes fast.
 """
 
 from __future__ import annotations

@@ -119,9 +119,12 @@ class ContactImm:
         return self.filters.probabilities
 
     @property
-    def external_torque(self) -> ExternalTorque:
-        """Joint torque of an unknown contact, its covariance and the probability of that mode, after the last block."""
-        return self._output.external_torque()
+    def external_torque(self) -> ExternalTorque | None:
+        """Joint torque of an unknown contact, its covariance and the probability of that mode, after the last block.
+
+        None where the settings have no such mode.
+        """
+        return self._output.external_torque() if self.layout.has_external else None
 
     # -- samples ----------------------------------------------------------------------------------------------
 
@@ -262,7 +265,7 @@ class ContactImm:
     def _felt_torque(self) -> FeltTorque | None:
         """Return what an unknown contact pushes, None where that mode is improbable."""
         felt, noise = self.external_torque, self._signals["R"][self.layout.m :]
-        if felt.probability < 0.5:
+        if felt is None or felt.probability < 0.5:
             return None
         jacobian = self._signals["tcp_jacobian"].reshape(3, -1, order="F")
         push = jacobian.T @ np.diag(self.settings.unknown.wrench_variance[:3]) @ jacobian

@@ -14,9 +14,9 @@ of pi (Bishop, Pattern Recognition and Machine Learning, 2006, section 3.3) show
   its prior (Kass and Raftery, Bayes factors, 1995). It is felt with the friction that was learnt before; the prior of
   friction explains most pushes to the side as those of a load.
 
-The data are forgotten within ``payload_memory``, and at once where they change. What has been there since the first
-sample is told at once, as a payload or a push that lasts, while the data need a mass, and until they need none for
-``payload_time``. What comes later is told after that time: most pushes are shorter.
+The data are forgotten within ``payload_memory``, and at once where they change. What may have been there since the
+first sample is told as soon as the data need a mass: a payload, or a push that lasts. It is told until they have needed
+none for ``payload_time``. What comes later is told after that time: most pushes are shorter.
 
 At rest a payload and a steady push downwards have the same torque. A contact of stiffness k at a height h changes by
 -k dh where the arm moves. A payload is therefore no contact where the regression of the vertical force on the height

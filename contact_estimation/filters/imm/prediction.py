@@ -93,13 +93,15 @@ def _carried(x: ca.SX, contacts: list[ContactExpressions]) -> ca.SX:
 def _process_noise(layout: StateLayout, s: SimpleNamespace, x: ca.SX, before: ca.SX) -> ca.SX:
     """Return the process noise (N,) of a block: variances that are added to those of the state.
 
-    Only motion shows a contact's stiffness ln K, and only beyond the encoders' noise. Within it the depth is kept, and
-    is as uncertain as that motion times the spread of K. An extended Kalman filter would take that noise for a motion
-    without a force, and noise of the force for a force without a motion; in a long press it learns a stiffness of zero,
-    or without bound (Soderstrom, Errors-in-variables methods in system identification, 2007). The force departs from
-    its law by a share. The stiffness of a body may change with depth, and from place to place: ln K is a random walk
-    over the way into it, and over the time in which the arm moves along the normal. In a press that stands, K stays as
-    well known as it is, however a controller trembles. It is never less known than before the touch.
+    Only motion beyond the encoders' noise shows a contact's stiffness ln K. Within that noise the depth is kept, and
+    its variance grows by the square of the motion times the spread of K. Without this the filter would learn from
+    noise: motion without a force looks soft, force without a motion looks hard. In a long press the stiffness would
+    reach zero, or grow without bound (Soderstrom, Errors-in-variables methods in system identification, 2007).
+
+    The force departs from its law by a share. The stiffness of a body may change with depth, and from place to place:
+    ln K is a random walk over the way into it, and over the time in which the arm moves along the normal. In a press
+    that stands, K stays as well known as it is, also where the controller trembles. It is never less known than before
+    the touch.
 
     Args:
         layout: parts of the filters' state.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from simulated_press import PressSettings, PressSimulation
 
+from contact_estimation.filters.localization import link_contact_of
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import load_arm
 
@@ -112,13 +113,11 @@ def test_what_the_motion_does_not_show_is_named_and_not_moved(press):
     assert set(last.unseen) == {n for n, left in zip(last.parameters, last.remaining) if left**2 > 0.5}
 
 
-def test_unseen_directions_stay_where_they_were():
-    """Without any force (contact held closed, arm at rest on the rest position) nothing informs the stiffness: it does
-    not move."""
+def always_closed(arm):
+    """Return an observer with no other mode than a closed contact, of little friction and a known point."""
     from contact_estimation.filters.imm.observer import ContactImm
     from contact_estimation.filters.registry import load_observer_settings
 
-    arm = load_arm("fr3")
     settings = load_observer_settings("contact_imm")
     contact = dataclasses.replace(
         settings.contacts[0],
@@ -128,16 +127,28 @@ def test_unseen_directions_stay_where_they_were():
         rest_std_first=1e-6,
         rest_random_walk=0.0,
     )
-    observer = ContactImm(arm, dataclasses.replace(settings, contacts=[contact], modes=[["contact_1"]]))
-    q = np.array(STARTS["fr3"])
+    return ContactImm(arm, dataclasses.replace(settings, contacts=[contact], modes=[["contact_1"]]))
+
+
+def test_unseen_directions_stay_where_they_were():
+    """Without any force (contact held closed, arm at rest on the rest position) nothing informs the stiffness: it does
+    not move."""
+    arm = load_arm("fr3")
+    observer, q = always_closed(arm), np.array(STARTS["fr3"])
     gravity, rng = arm.gravity(q), np.random.default_rng(0)
     observer.reset(0.0, q)
     for _ in range(1000):
         observer.step(0.002, q, np.zeros(7), gravity + 0.3 * rng.standard_normal(7))
     found = observer.estimate().contacts[0]
     assert "stiffness" in found.unseen
-    assert np.linalg.norm(found.stiffness) == pytest.approx(contact.stiffness, rel=0.02)
+    assert np.linalg.norm(found.stiffness) == pytest.approx(observer.settings.contacts[0].stiffness, rel=0.02)
     assert found.remaining[found.parameters.index("stiffness")] > 0.95
+
+
+def test_without_a_mode_of_an_unknown_contact_none_is_localised():
+    arm = load_arm("fr3")
+    observer = always_closed(arm)
+    assert observer.external_torque is None and link_contact_of(observer, arm, 0.002) is None
 
 
 def test_facts_explain_the_outliers(press):
