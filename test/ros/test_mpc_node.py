@@ -111,17 +111,17 @@ def test_lifecycle_poses_and_fallback(graph, arm, task):
         assert process.stop() == 0, process.text()
 
 
-def test_what_it_commands_last_is_where_the_arm_is(graph, arm, task):
-    """Deactivated or ended by a signal in a press: an arm that keeps its last equilibrium must not push for ever."""
+@pytest.fixture
+def press(graph, arm):
+    """Return functions that send an estimate of a press with 5 N, and that tell the commands' push; the commands."""
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
     publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+    return lambda: publish(message(arm, graph.now_ns(), True, 5.0)), lambda: asked(poses, arm), poses
 
-    def feed() -> None:
-        publish(message(arm, graph.now_ns(), True, 5.0))
 
-    def push() -> float:
-        return asked(poses, arm)
-
+def test_what_it_commands_last_is_where_the_arm_is(graph, press, task):
+    """Deactivated or ended by a signal in a press: an arm that keeps its last equilibrium must not push for ever."""
+    feed, push, _ = press
     with graph.start("mpc", {"robot": "fr3", "task": task}) as process:
         assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
         with graph.meanwhile(feed):
@@ -159,18 +159,10 @@ class FakeDriver:
         self._node.destroy_service(self._service)
 
 
-def test_it_holds_while_the_driver_executes_nothing(graph, arm, task):
+def test_it_holds_while_the_driver_executes_nothing(graph, press, task):
     """A protective stop ends the driver's activity: what integrates must not grow until commands count again."""
-    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
-    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
     driver = FakeDriver(graph.node, "active")
-
-    def feed() -> None:
-        publish(message(arm, graph.now_ns(), True, 5.0))
-
-    def push() -> float:
-        return asked(poses, arm)
-
+    feed, push, _ = press
     with graph.start("mpc", {"robot": "fr3", "task": task, "controller": "pi", "executor": "driver"}) as process:
         assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
         with graph.meanwhile(feed):
@@ -184,18 +176,10 @@ def test_it_holds_while_the_driver_executes_nothing(graph, arm, task):
     driver.vanish()
 
 
-def test_it_asks_the_driver_whose_transitions_it_did_not_hear(graph, arm, task):
+def test_it_asks_the_driver_whose_transitions_it_did_not_hear(graph, press, task):
     """The driver was configured before the MPC began to listen, and ends without a word."""
-    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
-    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
     driver = FakeDriver(graph.node, "inactive")
-
-    def feed() -> None:
-        publish(message(arm, graph.now_ns(), True, 5.0))
-
-    def push() -> float:
-        return asked(poses, arm)
-
+    feed, push, poses = press
     with graph.start("mpc", {"robot": "fr3", "task": task, "controller": "pi", "executor": "driver"}) as process:
         assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
         with graph.meanwhile(feed):
