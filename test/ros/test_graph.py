@@ -324,10 +324,12 @@ def test_other_joints_beside_a_working_stream_are_ignored(feed):
 
 def test_zero_is_measured_and_told(feed):
     """A torque offset on the shoulder, arm still: after zeroing it is gone from the torque the observer gets."""
+    standing = feed.sample()  # the arm stops where it is: one that jumped elsewhere would not be zeroed
+    assert feed.send(standing).valid
     response = feed.graph.call(Trigger, "/estimator/zero")
     assert response.success
     offset = np.array([0.0, 6.0, 0.0, 0.0, 0.0, 0.0])
-    q = samples.HOME
+    q = np.array(standing.position)
     for _ in range(260):
         feed.stamp += samples.PERIOD_NS
         feed.send(
