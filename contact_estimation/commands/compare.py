@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from contact_estimation.commands.inputs import (
@@ -21,6 +20,7 @@ from contact_estimation.commands.output import (
     observer_progress,
     tell_invalid,
     text_table,
+    warn,
 )
 
 
@@ -70,5 +70,5 @@ def run(args: argparse.Namespace) -> int:
     emit(args, result | {"report": args.out and str(args.out)}, "\n".join(lines + [str(args.out)] * bool(args.out)))
     invalid = tell_invalid({name: scores.reasons.counts() for name, scores in found.scores.items()})
     for told in [*problems, *([invalid] if invalid else [])]:
-        print(f"contact-estimation compare: warning: {told}", file=sys.stderr)
+        warn(args, told)
     return 0

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contact_estimation.commands.output import check_output_file
+from contact_estimation.commands.output import check_output_file, warn
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import find_config
 
@@ -150,23 +149,19 @@ def open_for(arm: Arm | None, args: argparse.Namespace, path: Path | None = None
 def _compare_names(arm: Arm, args: argparse.Namespace, path: Path, head: Recording) -> None:
     """Warn where a recording names another robot or tool, or no sensor set; refuse the name of one that is unknown."""
     if head.robot and head.robot not in (arm.name, getattr(args, "robot", "")):  # a fit may have the papers' model
-        print(
-            f"contact-estimation {args.verb}: warning: {path} says that it was made with robot '{head.robot}'; it is "
-            f"read as one of robot '{arm.name}'",
-            file=sys.stderr,
-        )
+        warn(args, f"{path} says that it was made with robot '{head.robot}'; it is read as one of robot '{arm.name}'")
     if head.tool and head.tool != arm.tool_name:
         mine = f"tool '{arm.tool_name}'" if arm.tool_name else "no tool"
-        print(
-            f"contact-estimation {args.verb}: warning: {path} says that it was made with tool '{head.tool}'; it is "
-            f"read with {mine}: name it with --tool {head.tool}",
-            file=sys.stderr,
+        warn(
+            args,
+            f"{path} says that it was made with tool '{head.tool}'; it is read with {mine}: "
+            f"name it with --tool {head.tool}",
         )
     if not head.sensors and getattr(args, "sensors", "") is None:
-        print(
-            f"contact-estimation {args.verb}: warning: {path} does not say what its efforts are; they are read by the "
-            f"sensor set of the observer, else of the robot ('{arm.settings.sensors}'): name it with --sensors",
-            file=sys.stderr,
+        warn(
+            args,
+            f"{path} does not say what its efforts are; they are read by the sensor set of the observer, else of the "
+            f"robot ('{arm.settings.sensors}'): name it with --sensors",
         )
     if head.sensors and not getattr(args, "sensors", None):
         try:

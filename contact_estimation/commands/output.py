@@ -31,6 +31,11 @@ def command_line(args: argparse.Namespace) -> str:
     return shlex.join(["contact-estimation", *args.words])
 
 
+def warn(args: argparse.Namespace, text: str) -> None:
+    """Print a warning of the verb on stderr."""
+    print(f"contact-estimation {args.verb}: warning: {text}", file=sys.stderr)
+
+
 def emit_verdict(args: argparse.Namespace, result: dict[str, Any], verdict: Verdict, text: str) -> int:
     """Print a result with its verdict.
 
