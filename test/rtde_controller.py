@@ -11,7 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: An address of our own, so that tests of other checkouts on this machine do not meet.
+#: An address of our own: tests of other checkouts on this machine do not meet, and no connection to 127.0.0.1 has
+#: taken one of its ports.
 HOST = f"127.{os.getpid() % 200 + 20}.{os.getpid() // 200 % 250 + 2}.9"
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from rtde_controller import HOST
 
 from contact_estimation.exceptions import JobError
 from contact_estimation.jobs import gather, open_executor
@@ -19,17 +20,17 @@ def test_without_dask_the_error_says_how_to_get_it(monkeypatch):
 
 def free_port():
     with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
+        sock.bind((HOST, 0))
         return sock.getsockname()[1]
 
 
 @pytest.fixture
 def scheduler():
     pytest.importorskip("distributed", reason="Dask is not installed")
-    address = f"tcp://127.0.0.1:{free_port()}"
+    address = f"tcp://{HOST}:{free_port()}"
     dask = [sys.executable, "-m", "dask"]
     port = address.rpartition(":")[2]
-    options = ["--host", "127.0.0.1", "--port", port, "--no-dashboard"]
+    options = ["--host", HOST, "--port", port, "--no-dashboard"]
     processes = [subprocess.Popen([*dask, "scheduler", *options], stderr=subprocess.DEVNULL)]
     worker = ["worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard"]
     processes.append(subprocess.Popen([*dask, *worker], stderr=subprocess.DEVNULL))

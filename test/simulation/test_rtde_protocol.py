@@ -5,11 +5,12 @@ import struct
 
 import numpy as np
 import pytest
+from rtde_controller import HOST
 
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.simulation.rtde.controller import CONTROLLER_BASE, Command, UrController
 from contact_estimation.simulation.rtde.protocol import INPUTS, OUTPUTS, Packet, Recipe, pack, split
-from contact_estimation.simulation.rtde.server import DASHBOARD_PORT, RTDE_PORT, RtdeServer
+from contact_estimation.simulation.rtde.server import DASHBOARD_PORT, RtdeServer
 from contact_estimation.simulation.session import open_simulation
 
 
@@ -102,13 +103,12 @@ def test_not_a_number_is_a_protective_stop(controller):
 
 
 def test_who_is_gone_before_the_dashboard_greets_ends_nothing(controller):
-    server = RtdeServer(controller, port=RTDE_PORT + 5000)
-    port = DASHBOARD_PORT + 5000
+    server = RtdeServer(controller, HOST)
     try:
-        with socket.create_connection(("127.0.0.1", port)) as client:
+        with socket.create_connection((HOST, DASHBOARD_PORT)) as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset instead of an end
         server.run(0.2)
-        with socket.create_connection(("127.0.0.1", port)) as client:
+        with socket.create_connection((HOST, DASHBOARD_PORT)) as client:
             server.run(0.2)
             assert client.recv(100).startswith(b"Connected")
     finally:
@@ -116,7 +116,7 @@ def test_who_is_gone_before_the_dashboard_greets_ends_nothing(controller):
 
 
 def test_words_that_are_no_fault_end_nothing(controller):
-    server = RtdeServer(controller, port=RTDE_PORT + 5010)
+    server = RtdeServer(controller, HOST)
     try:
         assert server.fault("stall long") == "not a number of seconds: long"
     finally:
