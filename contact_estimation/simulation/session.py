@@ -71,7 +71,7 @@ class Simulation:
             self.controller = CartesianImpedance(arm, scenario.impedance)
         else:
             self.controller = AdmittanceController(arm, scenario.admittance, self._control_period)
-        self._arm_outside = arm.for_another_thread()  # than the one that simulates: see pressing
+        self._arm_outside = arm.for_another_thread()
         self.equilibrium = self.controller.reset(self._controlled_position())
         self._commanded, self._twist = False, np.zeros(6)
         self.follow_stiffly = False
@@ -129,7 +129,10 @@ class Simulation:
             self.controller.comply(stiffness, admittance_damping)
 
     def pressing(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Tell TCP position (3,) [m] and rotation that are held now, and the force (3,) [N] the arm presses with."""
+        """Tell TCP position (3,) [m] and rotation that are held now, and the force (3,) [N] the arm presses with.
+
+        One thread beside the one that simulates may ask: its questions share the buffers of one arm.
+        """
         arm = self._arm_outside
         if isinstance(self.controller, CartesianImpedance):
             x, _ = arm.tcp_pose(self._controlled_position())

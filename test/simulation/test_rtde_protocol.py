@@ -1,4 +1,4 @@
-"""RTDE packets and the controller behind them, without sockets."""
+"""RTDE packets, the controller behind them, and what its server answers without a client library."""
 
 import socket
 import struct
