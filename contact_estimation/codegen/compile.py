@@ -63,15 +63,19 @@ class CompiledFunction:
             outputs: flat float64 arrays in CasADi's order.
 
         Raises:
-            CodegenError: a buffer has the wrong size, type or layout.
+            CodegenError: a buffer is missing or one too many, or has the wrong size, type or layout.
         """
         function = self.function
         buffer: Any
         buffer, run = function.buffer()
-        for kind, arrays, sizes, setter in (
-            ("input", inputs, function.numel_in, buffer.set_arg),
-            ("output", outputs, function.numel_out, buffer.set_res),
+        for kind, names, arrays, sizes, setter in (
+            ("input", self.inputs, inputs, function.numel_in, buffer.set_arg),
+            ("output", self.outputs, outputs, function.numel_out, buffer.set_res),
         ):
+            if len(arrays) != len(names):  # generated code would read zeros in place of a missing one
+                raise CodegenError(
+                    f"{function.name()}: {len(names)} {kind}s are needed ({', '.join(names)}), {len(arrays)} were given"
+                )
             for i, array in enumerate(arrays):
                 flat = array.ndim == 1 and array.flags.c_contiguous
                 if array.dtype != np.float64 or not flat or array.size != sizes(i):

@@ -92,6 +92,14 @@ def test_a_buffer_of_another_size_type_or_layout_is_refused(function, cache, bad
         run.bind([bad, np.zeros(3)], [np.zeros(2), np.zeros(6)])
 
 
+def test_a_missing_buffer_is_not_read_as_zeros(function, cache):
+    run = compile_function(function, cache=cache)
+    with pytest.raises(CodegenError, match=r"2 inputs are needed \(a, b\), 1 were given"):
+        run.bind([np.zeros(6)], [np.zeros(2), np.zeros(6)])
+    with pytest.raises(CodegenError, match=r"2 outputs are needed \(ab, sine\), 3 were given"):
+        run.bind([np.zeros(6), np.zeros(3)], [np.zeros(2), np.zeros(6), np.zeros(1)])
+
+
 def test_sparse_arguments_are_refused():
     x = ca.SX.sym("x", ca.Sparsity.lower(3))
     with warnings.catch_warnings(), pytest.raises(CodegenError, match="dense"):

@@ -39,6 +39,16 @@ def test_two_tips_are_told_apart():
     assert result["nees_dof"] == 11 and result["converged_at_end_pct"] == 100.0
 
 
+def test_a_clock_of_coarse_ticks_gives_the_mean_rate_or_none():
+    """Some clocks of processor time tick every 10 ms: most updates take no time on them, and a few take it all."""
+    experiment = Experiment("planar", 1, seed=3, seconds=2.0)
+    (trace,) = run(experiment, simulate(experiment))
+    ticks = np.where(np.cumsum(trace.used) % 10 == 0, 0.01 * trace.used, 0.0)
+    result = score([dataclasses.replace(trace, seconds=ticks)], 2.0)
+    assert result["updates_per_second"] == pytest.approx(1000.0, rel=0.1)
+    assert np.isnan(score([dataclasses.replace(trace, seconds=0.0 * ticks)], 2.0)["updates_per_second"])
+
+
 def test_time_triggered_updates_lose_the_friction():
     experiment = Experiment("planar", 4, seed=1, seconds=4.0)
     data = simulate(experiment)
