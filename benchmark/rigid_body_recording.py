@@ -243,7 +243,7 @@ def sense(arm: RigidBodyArm, course: Course, world: World) -> Recording:
     rng, robot, n, theta = np.random.default_rng([world.seed, 77]), arm.robot, arm.n, course.theta
     dtheta = np.gradient(theta, 1 / RATE, axis=0)
     ddtheta = np.gradient(dtheta, 1 / RATE, axis=0)
-    tau = course.held + arm.armature * ddtheta + arm.viscous * dtheta + _friction(robot, theta, world)
+    tau = course.held + arm.armature * ddtheta + arm.viscous * dtheta + friction(robot, theta, world)
     tau += rng.normal(0, np.array(BIAS[robot]), n) + rng.normal(0, world.noise * np.array(WHITE[robot]), tau.shape)
     tau += _coloured(rng, tau.shape, 0.02) * world.noise * np.array(COLOURED[robot])
     quantum = 1.2e-5 if robot == "ur16e" else 1e-6
@@ -254,7 +254,7 @@ def sense(arm: RigidBodyArm, course: Course, world: World) -> Recording:
     return Recording(stamps, q, dq, tau, course.force, course.torque, course.gravity, arm.gain, touched)
 
 
-def _friction(robot: str, theta: np.ndarray, world: World) -> np.ndarray:
+def friction(robot: str, theta: np.ndarray, world: World) -> np.ndarray:
     """LuGre friction (N, n) [Nm]: dz = v - |v| z / (g l), F = Fc z / l, g = 1 + 0.3 exp(-(v / vs)^2)."""
     coulomb, length = world.coulomb * np.array(COULOMB[robot]), world.presliding * PRESLIDING[robot]
     bristle, found = np.zeros(theta.shape[1]), np.zeros_like(theta)
