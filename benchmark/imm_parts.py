@@ -11,7 +11,7 @@ percentile of the force [N] where nothing has touched for 50 ms; share [%] of th
 guiding only (these four of valid estimates without an untold load); worlds with more, and with less, of the time wrong
 than with all parts, by more than one percentage point. These worlds have no load that is put down, no push that grows
 over seconds (``any_contact.py --row "slow push"``) and no touch shorter than 0.25 s: a part may be for those.
-``--save`` writes imm_parts.md beside this file.
+``--save`` writes imm_parts.md beside this file; rows of a robot that was not run stay there.
 """
 
 from __future__ import annotations
@@ -192,16 +192,20 @@ def main() -> None:
     add_save_argument(parser)
     args = parser.parse_args()
     parts = [p for p in PARTS if args.part in p or not PARTS[p]]
+    robots = args.robot or list(SENSORS)
     headings = ("robot", "without", "wrong [%]", "> 3 %", "said [%]", "RMSE [Nm]", "free p99 [N]", "missed [%]")
     headings += ("NEES [%]", "more, less")
     text = [*heading("What each part of the filter is for"), "| " + " | ".join(headings) + " |"]
     text.append("|---" * len(headings) + "|")
     with ProcessPoolExecutor(args.jobs) as pool:
-        for robot in args.robot or SENSORS:
+        for robot in robots:
             worlds = list(pool.map(without, [(robot, args.first + k, parts) for k in range(args.runs)]))
             runs = [list(of_part) for of_part in zip(*worlds)]
             for part, of_part in zip(parts, runs):
                 text.append("| " + " | ".join(cells(robot, part, of_part, runs[0])) + " |")
+    if args.save and args.save.exists():
+        others = tuple(f"| {robot} |" for robot in SENSORS if robot not in robots)
+        text += [row for row in args.save.read_text().splitlines() if row.startswith(others)]
     publish(text, args.save)
 
 
