@@ -243,6 +243,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ],
     ("filters/imm/mismatch.py", "test/filters/imm/test_start_push.py"): [
         ("start: a payload may be a push without a word", "else self._not_free", 'else ""'),
+        ("start: a lifted load is free space, unsaid", "self._lifted = self._may_be_weight", "self._may_be_weight"),
+        ("start: whatever ends may be a lifted load", "return square < chi_square_quantile(2, _ACROSS)", "return True"),
         ("start: what is lifted has gone", "0.0, _DECIDED, _ENDED", "0.0, _SHOWN_FREE, _NEVER_FREE"),
         ("start: a doubt about free space ends with it", "0.0, _DECIDED, _DOUBTED", "0.0, 0.0, _DOUBTED"),
         ("start: free space does not show the payload", "self.free_time += duration", "pass"),

@@ -6,7 +6,8 @@
 - One channel's innovations beyond the gate, to one side, for 0.2 s: the estimate follows the other channels.
 - A payload: :mod:`.payload`.
 - A push since the start: while the arm has not been free, a payload or an error of the model may be part of it. Where
-  it ends undecided, or a payload goes, something may lift one.
+  it ends undecided, or a payload goes, something may lift one; free space is doubtful, too, where the push that seems
+  to have ended was downwards, as a weight.
 - Free space in which a contact was likelier for long: friction may have taken a part of the push that is named next.
 """
 
@@ -17,6 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from contact_estimation.filters.chi_square import chi_square_quantile
+from contact_estimation.filters.gaussian import ZeroMeanGaussian
 from contact_estimation.filters.imm.deflection import DeflectionTest
 from contact_estimation.filters.imm.innovation import InnovationStatistics
 from contact_estimation.filters.imm.payload import FeltTorque, PayloadTest
@@ -32,9 +34,15 @@ _EVERY = 10
 _SHOWN_FREE = 0.1
 #: [s] The same once something may have acted: friction that has taken it may balance what acts now, or a hand lifts it.
 _DECIDED = 2.0
+#: A force is surely no weight if one has larger parts across gravity this rarely.
+_ACROSS = 0.05
 _DOUBTED = "a contact was likelier than free space before this push: friction may have taken a part of it"
 _ENDED = (
     "what has acted before has gone, or is a payload that something lifts: its weight would be an error of the push; "
+    "name payloads with --tool"
+)
+_LIFTED = (
+    "what may have acted since the start has gone, or it is a payload that something lifts: move the arm freely, or "
     "name payloads with --tool"
 )
 _CONTRADICTION = "no mode explains the {}: the other channels say another force, or a load that is not told"
@@ -72,6 +80,7 @@ class MismatchTest:
         self.payload = PayloadTest(arm, actuators, s)
         self.deflection = DeflectionTest(arm, actuators, s.significance)
         self._outliers = OutliersInARow(len(channels), np.full(1, settings.gate), CONTRADICTS)
+        self._gravity = arm.model.gravity.linear.copy()
         self._joints = [arm.joint_names[j] for j in layout.elastic_joints]
         count = max(s.window / s.innovation_time, 1.0)
         self._largest = chi_square_quantile(count, s.significance / len(channels)) / count
@@ -89,6 +98,7 @@ class MismatchTest:
         self.contradiction = ""
         if anew:
             self.free_time, self._least_free, self._not_free = 0.0, _SHOWN_FREE, _NEVER_FREE
+            self._lifted = False
         if not seen:
             self.payload.reset(anew)
         self.deflection.reset()
@@ -121,24 +131,43 @@ class MismatchTest:
             if acts:
                 self._least_free = _DECIDED
 
-    def end_push(self) -> None:
-        """Take the end of what has acted since the start, where the arm has not been free: it may be lifted."""
+    def end_push(self, force: np.ndarray, covariance: np.ndarray) -> None:
+        """Take the end of what has acted since the start, where the arm has not been free: it may be lifted.
+
+        Args:
+            force: (3,) [N] of it at the TCP, base axes.
+            covariance: (3, 3) [N^2] of that.
+        """
         if self.free_time < self._least_free:
             self.end_payload()
+            self._lifted = self._may_be_weight(force, covariance)
+
+    def _may_be_weight(self, force: np.ndarray, covariance: np.ndarray) -> bool:
+        """Return whether a force points downwards, but for its error."""
+        if force @ self._gravity <= 0.0:
+            return False
+        across = np.linalg.svd(self._gravity[None])[2][1:]  # (2, 3)
+        square = ZeroMeanGaussian(across @ covariance @ across.T).square(across @ force)
+        return square < chi_square_quantile(2, _ACROSS)
 
     def end_payload(self) -> None:
         """Take that a payload has gone, or is lifted."""
-        self.free_time, self._least_free, self._not_free = 0.0, _DECIDED, _ENDED
+        self.free_time, self._least_free, self._not_free, self._lifted = 0.0, _DECIDED, _ENDED, False
 
     def doubt_free_space(self) -> None:
         """Take that free space is named, but for long a contact has been likelier."""
         if self.free_time >= self._least_free:
-            self.free_time, self._least_free, self._not_free = 0.0, _DECIDED, _DOUBTED
+            self.free_time, self._least_free, self._not_free, self._lifted = 0.0, _DECIDED, _DOUBTED, False
 
     @property
     def words_of_push(self) -> str:
         """What may be wrong with the force of an unknown contact; empty where free space or a payload was seen."""
         return "" if self.names_load or self.free_time >= self._least_free else self._not_free
+
+    @property
+    def words_of_free_space(self) -> str:
+        """What may act all the same where the arm seems free; empty where free space or a payload was seen."""
+        return _LIFTED if self._lifted and self.free_time < self._least_free and not self.names_load else ""
 
     def add_deflection(self, duration: float, q: np.ndarray, presliding: np.ndarray, y: np.ndarray) -> None:
         """Take a block, as :meth:`.deflection.DeflectionTest.add`; ``y`` (m + n,) are deflections, then torques."""

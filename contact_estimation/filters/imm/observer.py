@@ -323,7 +323,7 @@ class ContactImm:
             unchanged = LoadChange(np.zeros(n), np.zeros((n, n)))
             step.restarts.start_free(*since_start.state(*present, acts=False), rows, since_start.left, unchanged)
             since_start.end()
-            self._mismatch.end_push()
+            self._mismatch.end_push(*since_start.force())
 
     def _mode_probabilities(self) -> np.ndarray:
         """Return the probabilities of the modes, in the order of their names."""
@@ -350,6 +350,8 @@ class ContactImm:
             words.insert(0, self._since_start.words)
         if self.chain.names[self._named.mode] == UNKNOWN:
             words.insert(0, self._mismatch.words_of_push)
+        elif self._named.mode == self.chain.free_mode:
+            words.insert(0, self._mismatch.words_of_free_space)
         if self._free_is_doubtful:
             words.insert(0, "a contact is likelier than free space, but its whole force may be friction or torque bias")
         return "; ".join(filter(None, words))

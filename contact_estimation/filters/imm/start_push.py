@@ -127,17 +127,17 @@ class PushSinceStart:
 
     def hidden(self) -> np.ndarray:
         """Return the second moment (3, 3) [N^2] of what the force is beside zero, TCP axes."""
-        to_force = self._to_force()
-        force, covariance = to_force @ self._push.push, to_force @ self._push.push_covariance @ to_force.T
+        force, covariance = self.force()
         rotation = self._signals["tcp_pose"][3:].reshape(3, 3, order="F")
         second = rotation.T @ (covariance + np.outer(force, force)) @ rotation
         return np.asarray(self.probability * second)
 
-    def _to_force(self) -> np.ndarray:
-        """Return the derivative (3, k) of the force at the TCP, base axes, by the push."""
-        if self._push is self._at_tool:
-            return np.eye(3)
-        return np.asarray(self._signals["push_regression"].reshape(3, -1, order="F"))
+    def force(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the push as a force at the TCP (3,) [N] and its covariance (3, 3) [N^2], base axes."""
+        to_force = np.eye(3)
+        if self._push is not self._at_tool:
+            to_force = self._signals["push_regression"].reshape(3, -1, order="F")
+        return to_force @ self._push.push, to_force @ self._push.push_covariance @ to_force.T
 
     def add(self, duration: float, free: bool, touched: bool, moves: bool) -> StartVerdict:
         """Take a block.
@@ -201,7 +201,7 @@ class PushSinceStart:
             self.end()
         if touched:
             return StartVerdict.NOTHING
-        size = _ROUND * max(round(float(np.linalg.norm(self._to_force() @ self._push.push)) / _ROUND), 1)
+        size = _ROUND * max(round(float(np.linalg.norm(self.force()[0])) / _ROUND), 1)
         self._pushes = probability >= 1.0 - self._unsure
         self.words = _WORDS.format(size) if probability > 0.0 and not self._pushes else ""
         return StartVerdict.PUSHES if self._pushes else StartVerdict.NOTHING

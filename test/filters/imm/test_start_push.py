@@ -110,6 +110,14 @@ def test_a_load_that_a_hand_lifts_is_no_push_without_a_word(seed, lifted):
     assert all("lifts" in e.mismatch or "payload of" in e.mismatch for e in named)
 
 
+def test_a_push_that_balances_an_untold_load_is_not_free_space_without_a_word():
+    """It acts on a link for seconds, by about the weight: the load seems to have gone, while the arm rests, too."""
+    made, found = estimates_of(9093, 11.0)
+    balanced = [e for k, e in found if k >= 8.4 * RATE]
+    assert np.linalg.norm(made.torque[round(8.4 * RATE)]) > 25.0
+    assert all(e.mismatch for e in balanced) and any(e.mode == "free" for e in balanced)
+
+
 def test_a_push_that_friction_may_have_taken_leaves_its_doubt_behind():
     """It begins in a gap, and friction takes most of it; what seems to push once it has ended is friction's error."""
     made, found = estimates_of(1340, 11.0)
