@@ -1,9 +1,9 @@
 """Errors of a model that no calibration took out: worlds in which nothing is exactly as the observers are told.
 
-A neighbour of the scripts. It changes the arms and the torque of :mod:`rigid_body_recording`; the sizes are what arms
-of these classes show beside a manufacturer's model: masses and mounting to some percent, the torque ripple of strain
-wave gears with two waves per turn of the wave generator, friction that grows with the load that a gear carries and
-differs by direction, and drive gains or torque sensors off by a percent or more.
+A neighbour of the scripts. It changes the arms and the torque of :mod:`rigid_body_recording`: masses, centres and
+mounting, the ripple of strain wave gears with one and two waves per turn of the wave generator, friction that grows
+with the load of a gear and differs by direction, gains of drives or torque sensors. The sizes are assumptions, made
+before the worlds were run, and were not changed since.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _EVERY = 10
 _SHOWN_FREE = 0.1
 #: [s] The same once something may have acted: friction that has taken it may balance what acts now, or a hand lifts it.
 _DECIDED = 2.0
-#: A force is surely no weight if one has larger parts across gravity this rarely.
+#: Probability that the estimate of a weight has larger parts across gravity than one that is still taken for a weight.
 _ACROSS = 0.05
 _DOUBTED = "a contact was likelier than free space before this push: friction may have taken a part of it"
 _ENDED = (
