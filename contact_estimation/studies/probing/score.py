@@ -133,8 +133,7 @@ def score(traces: list[Trace], at: float) -> dict[str, Any]:
     runs, dof = len(traces), traces[0].planted.shape[1]
     nees = np.array([trace.nees for trace in traces])  # (R, T)
     within = np.array([trace.within() for trace in traces])
-    updates = sum(int(trace.used.sum()) for trace in traces)
-    seconds_of_updates = sum(float(trace.seconds[trace.used].sum()) for trace in traces)
+    full = np.concatenate([trace.seconds[trace.used] for trace in traces])
     seconds = range(1, int(t[-1] + 1e-9) + 1)
     return {
         "runs": runs,
@@ -151,5 +150,5 @@ def score(traces: list[Trace], at: float) -> dict[str, Any]:
         "nees_covered_pct": 100.0 * float(np.mean(nees[:, k] < chi2.ppf(0.95, dof))),
         "nis_per_component": float(np.nanmean([trace.nis for trace in traces])),
         "used_pct": 100.0 * float(np.mean([trace.used for trace in traces])),
-        "updates_per_second": updates / seconds_of_updates if seconds_of_updates else float("nan"),
+        "updates_per_second": len(full) / float(full.sum()) if full.any() else float("nan"),
     }
