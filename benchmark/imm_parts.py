@@ -28,7 +28,7 @@ import numpy as np
 from any_contact import GONE, consistent  # neighbours of this script
 from contact_worlds import SENSORS
 from random_worlds import LOADED, MANY, PRESSES, SPRINGS, Drawn, draw, judge, replay
-from report import add_save_argument, heading, publish
+from report import add_save_argument, check_whole, heading, publish
 from rigid_body_recording import RATE
 
 from contact_estimation.filters.imm import free_starts, imm_step
@@ -191,12 +191,13 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     add_save_argument(parser)
     args = parser.parse_args()
+    check_whole(parser, args, "part")
     parts = [p for p in PARTS if args.part in p or not PARTS[p]]
     robots = args.robot or list(SENSORS)
     headings = ("robot", "without", "wrong [%]", "> 3 %", "said [%]", "RMSE [Nm]", "free p99 [N]", "missed [%]")
     headings += ("NEES [%]", "more, less")
-    text = [*heading("What each part of the filter is for"), "| " + " | ".join(headings) + " |"]
-    text.append("|---" * len(headings) + "|")
+    text = heading("What each part of the filter is for", "Rows of a robot that was not run again stay.")
+    text += ["| " + " | ".join(headings) + " |", "|---" * len(headings) + "|"]
     with ProcessPoolExecutor(args.jobs) as pool:
         for robot in robots:
             worlds = list(pool.map(without, [(robot, args.first + k, parts) for k in range(args.runs)]))
