@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from report import kept_rows, row_name
 from rigid_body_recording import (
     RATE,
     START,
@@ -234,9 +235,7 @@ def main() -> None:
 
 def save(path: Path, found: list[str]) -> None:
     """Write rows to a table; rows there of other recordings stay."""
-    before = path.read_text().splitlines() if path.exists() else []
-    rows = {row.split("|")[1]: row for row in [*(row for row in before if row.startswith("| ")), *found]}
-    rows.pop(HEADER.split("|")[1], None)
+    rows = kept_rows(path, 0) | {row_name(row, 0): row for row in found}
     path.write_text("\n".join(["# False alarms", "", MADE_BY, "", HEADER, "|" + "---|" * 7, *rows.values()]) + "\n")
 
 

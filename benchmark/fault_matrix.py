@@ -30,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
+from report import kept_rows, row_name
 from rigid_body_recording import RATE, Push, Recording, RigidBodyArm, World, pushes, random_motion, record, window
 
 from contact_estimation import open_stream
@@ -38,6 +39,8 @@ SENSORS = {"ur16e": "ur16e_driver", "fr3": None}
 OBSERVERS = ["contact_imm", "momentum_calibrated", "ekf"]
 DURATION, MID_RUN = 12.0, (2.5, 5.0)  # [s]
 NEAR, SILENT, LATE = 15.0, 30.0, 0.2  # [N], [N], [s]
+#: Columns that name a row: robot, observer, fault, from.
+NAMED_BY = (1, 2, 3, 4)
 #: First line of the saved table.
 MADE_BY = "`python benchmark/fault_matrix.py --save`; rows that were not run again stay."
 EVERY = 5  #: samples between two estimates that are looked at
@@ -324,10 +327,7 @@ def summary(rows: list[str]) -> list[str]:
 
 def save(path: Path, found: list[str]) -> None:
     """Write rows to a table; rows there that are not among them stay."""
-    rows = {tuple(row.split("|")[2:6]): row for row in found}
-    before = path.read_text().splitlines() if path.exists() else []
-    kept = [row for row in before if row.startswith(("| pass", "| miss", "| SILENT"))]
-    rows = {tuple(row.split("|")[2:6]): row for row in kept} | rows
+    rows = kept_rows(path, *NAMED_BY) | {row_name(row, *NAMED_BY): row for row in found}
     table = sorted(rows.values(), key=lambda row: row.split("|")[2:4])
     header = ["| verdict | robot | observer | fault | from | good | invalid | silent [N] | reason |", "|" + "---|" * 9]
     path.write_text("\n\n".join(["# Fault matrix", MADE_BY, *summary(table), "\n".join([*header, *table])]) + "\n")

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from report import kept_rows
 from rigid_body_recording import RigidBodyArm, World, pushes, random_motion, record
 from rosbags.rosbag2 import Writer
 from rosbags.typesys import Stores, get_typestore
@@ -405,7 +406,9 @@ def main() -> int:
             if verdict.kind not in ("error", "done"):
                 failed.append(f"| {verdict.kind} | {verb} | {damage} | {verdict.said[:150]} |")
     table = Path(__file__).with_suffix(".md")
-    rows = kept_rows(table) if args.save else {}
+    verbs = {**RECORDING_VERBS, **YAML_VERBS, **OUTPUT_VERBS}
+    kept = kept_rows(table, 0, 1, 2, 3) if args.save else {}
+    rows = {verb: tuple(map(int, counts)) for verb, *counts in kept if verb in verbs}
     rows |= {verb: (k["error"], k["done"], k.total() - k["error"] - k["done"]) for verb, k in kinds.items()}
     lines = ["| verb | named errors | done | failed |", "|---|---|---|---|"]
     lines += [f"| {verb} | " + " | ".join(map(str, counts)) + " |" for verb, counts in rows.items()]
@@ -415,14 +418,6 @@ def main() -> int:
     if args.save:
         table.write_text("\n".join(["# Damaged files and full disks", "", MADE_BY, "", *lines]) + "\n")
     return int(bool(failed))
-
-
-def kept_rows(table: Path) -> dict[str, tuple[int, ...]]:
-    """Return named errors, ends and failures per verb of an earlier run."""
-    verbs = {**RECORDING_VERBS, **YAML_VERBS, **OUTPUT_VERBS}
-    lines = table.read_text().splitlines() if table.exists() else []
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return {row[0]: tuple(map(int, row[1:])) for row in cells if row[0] in verbs}
 
 
 if __name__ == "__main__":

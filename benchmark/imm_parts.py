@@ -28,7 +28,7 @@ import numpy as np
 from any_contact import GONE, consistent  # neighbours of this script
 from contact_worlds import SENSORS
 from random_worlds import LOADED, MANY, PRESSES, SPRINGS, Drawn, draw, judge, replay
-from report import add_save_argument, check_whole, heading, publish
+from report import add_save_argument, check_whole, heading, kept_rows, publish
 from rigid_body_recording import RATE
 
 from contact_estimation.filters.imm import free_starts, imm_step
@@ -204,9 +204,7 @@ def main() -> None:
             runs = [list(of_part) for of_part in zip(*worlds)]
             for part, of_part in zip(parts, runs):
                 text.append("| " + " | ".join(cells(robot, part, of_part, runs[0])) + " |")
-    if args.save and args.save.exists():
-        others = tuple(f"| {robot} |" for robot in SENSORS if robot not in robots)
-        text += [row for row in args.save.read_text().splitlines() if row.startswith(others)]
+    text += [row for (robot, _), row in kept_rows(args.save, 0, 1).items() if robot not in robots]
     publish(text, args.save)
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mutants import MORE
+from report import kept_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 #: [s] A mutant that hangs is noticed too.
@@ -277,13 +278,6 @@ def survives(mutation: Mutation, tree: Path) -> bool:
     return done.returncode == 0
 
 
-def kept_rows(table: Path | None) -> dict[str, str]:
-    """Return the rows of an earlier run, by name, of mutations that still exist."""
-    names = {mutation.name for mutation in MUTATIONS}
-    lines = table.read_text().splitlines() if table and table.exists() else []
-    return {name: line for line in lines if (name := line.partition(" | ")[0].removeprefix("| ")) in names}
-
-
 def main() -> None:
     """Run the mutations and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -291,7 +285,8 @@ def main() -> None:
     parser.add_argument("--save", type=Path, help="write the table here")
     args = parser.parse_args()
     chosen = [mutation for mutation in MUTATIONS if args.only in mutation.name]
-    rows = kept_rows(args.save)
+    there_are = {mutation.name for mutation in MUTATIONS}
+    rows = {name: row for (name,), row in kept_rows(args.save, 0).items() if name in there_are}
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "build", "out", "install", "log")

@@ -28,14 +28,13 @@ import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from any_contact import normalised_square, spans  # neighbours of this script
 from contact_worlds import ROWS, SENSORS, SIZE, direction, pressed, random_posture, world
 from model_errors import distort, misbuild
-from report import add_save_argument, heading, publish
+from report import add_save_argument, check_whole, heading, page, publish
 from rigid_body_recording import RATE, Force, Push, Recording, RigidBodyArm, follow, pushes, sense, window
 from scipy.stats import chi2
 
@@ -195,7 +194,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     add_save_argument(parser)
     args = parser.parse_args()
-    if args.errors and args.save == Path(sys.argv[0]).with_suffix(".md"):
+    check_whole(parser, args, "robot")
+    if args.errors and args.save == page():
         args.save = args.save.with_stem("random_worlds_errors")
     headings = (
         "robot",

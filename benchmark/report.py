@@ -16,11 +16,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def page() -> Path:
+    """Return the page beside the script that runs, ``NAME.md``."""
+    return Path(sys.argv[0]).with_suffix(".md")
+
+
 def add_save_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--save``: without a file it means the page beside the script, ``NAME.md``."""
-    page = Path(sys.argv[0]).with_suffix(".md")
-    text = f"also write the report, by default to {page.name} beside this script"
-    parser.add_argument("--save", type=Path, nargs="?", const=page, metavar="FILE.md", help=text)
+    """Declare ``--save``: without a file it means the page beside the script."""
+    text = f"also write the report, by default to {page().name} beside this script"
+    parser.add_argument("--save", type=Path, nargs="?", const=page(), metavar="FILE.md", help=text)
 
 
 def check_whole(parser: argparse.ArgumentParser, args: argparse.Namespace, *filters: str) -> None:
@@ -34,6 +38,28 @@ def check_whole(parser: argparse.ArgumentParser, args: argparse.Namespace, *filt
     given = [f"--{name}" for name in filters if getattr(args, name)]
     if args.save and given:
         parser.error(f"--save writes the whole table; leave out {', '.join(given)}")
+
+
+def row_name(row: str, *columns: int) -> tuple[str, ...]:
+    """Return what stands in some columns of a table's line."""
+    cells = [cell.strip() for cell in row.split("|")[1:-1]]
+    return tuple(cells[column] for column in columns)
+
+
+def kept_rows(path: Path | None, *columns: int) -> dict[tuple[str, ...], str]:
+    """Return the rows of the tables on a page, for a run of a part that replaces its own and keeps the rest.
+
+    Args:
+        path: of the page, which need not exist.
+        columns: that name a row.
+
+    Returns:
+        Lines by name (:func:`row_name`), without the heads of the tables.
+    """
+    lines = path.read_text().splitlines() if path and path.exists() else []
+    rules = {k for k, line in enumerate(lines) if line.startswith("|---")}
+    rows = (line for k, line in enumerate(lines) if line.startswith("|") and not rules & {k, k + 1})
+    return {row_name(row, *columns): row for row in rows}
 
 
 def command() -> str:
