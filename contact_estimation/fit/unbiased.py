@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contact_estimation.contact.closed import same_sign
+from contact_estimation.contact import find_law
+from contact_estimation.contact.closed import same_side
 from contact_estimation.contact.settings import CONTACT_PARAMETERS, ContactSettings
 from contact_estimation.exceptions import ConfigError, IdentificationError, RecordingError
 from contact_estimation.filters.ekf import Ekf
@@ -320,6 +321,7 @@ def _read(
     contact, own = unknowns.contacts[c].settings, [p.name for p, *_ in unknowns.contacts[c].prior]
     last = unknowns.places(c, unknowns.recordings - 1)
     phi, std = theta[last], np.sqrt(np.diag(covariance)[last])
+    phi, _ = same_side(find_law(contact.law), phi, covariance[np.ix_(last, last)], np.asarray(contact.stiffness))
     norm = float(np.linalg.norm(phi[:3]))
     direction = phi[:3] / norm
     spread = float(np.sqrt(direction @ covariance[np.ix_(last[:3], last[:3])] @ direction))
@@ -329,7 +331,7 @@ def _read(
     values = dict(zip(own, phi[9:].tolist()))
     fitted = dataclasses.replace(
         contact,
-        stiffness=same_sign(phi[:3], np.asarray(contact.stiffness)).tolist(),
+        stiffness=phi[:3].tolist(),
         rest=phi[3:6].tolist(),
         point=phi[6:9].tolist(),
         law_parameters={p.name: values[p.name] for p, *_ in contact.law_prior},

@@ -13,7 +13,9 @@ from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.fit import unbiased
 from contact_estimation.fit.blocks import Blocks
+from contact_estimation.fit.contact_torque import FitContact
 from contact_estimation.fit.unbiased import ContactFit, UnbiasedSettings, fit_unbiased
+from contact_estimation.fit.unknowns import Unknowns
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.friction import FrictionSettings, apply_deadband, friction_torque, presliding_states
@@ -149,6 +151,19 @@ def test_a_stiffness_below_three_standard_deviations_is_no_contact(start, spread
     found = ContactFit(start.contacts[0], np.zeros(9), np.zeros((1, 3)), 100.0, spread, {}, {})
     with pytest.raises(IdentificationError, match="never or barely") if refused else contextlib.nullcontext():
         unbiased._refuse_unloaded([found], UnbiasedSettings().least_significance)
+
+
+@pytest.mark.parametrize("law, kept", [("sliding", False), ("unilateral_sliding", True)])
+def test_a_normal_on_the_other_side_is_turned_with_its_friction_unless_the_law_opens(arm, start, law, kept):
+    estimate = ("stiffness", "rest", "point", "tangential")
+    contact = FitContact(arm, dataclasses.replace(start.contacts[0], law=law, stiffness=[0.0, 0.0, 2e4]), estimate)
+    unknowns = Unknowns([contact], 1, estimate, UnbiasedSettings().priors)
+    theta = np.zeros(unknowns.size)
+    theta[unknowns.places(0, 0)] = [1e3, 2e3, -9e3, 0.1, 0.2, 0.3, 0.0, 0.0, 0.2, 0.3, 0.4]
+    found = unbiased._read(theta, np.eye(len(theta)), unknowns, 0, UnbiasedSettings(estimate=estimate)).contact
+    sign = 1.0 if kept else -1.0
+    assert found.stiffness == [sign * 1e3, sign * 2e3, sign * -9e3] and found.rest == [0.1, 0.2, 0.3]
+    assert found.law_parameters == {"friction_1": sign * 0.3, "friction_2": 0.4}
 
 
 def test_a_torque_that_contradicts_gravity_is_doubted(arm, pressed, start):
