@@ -24,7 +24,7 @@ LINK_FLAGS = ("-shared", "-fPIC", "-Wl,-Bsymbolic", "-lm")
 OPTIMISE_FLAGS = ("-O3", "-march=native", "-fno-math-errno")
 #: These leave out passes of GCC that take long in generated code and find nothing there: it is straight lines of
 #: thousands of operations. Clang warns and ignores them.
-STRAIGHT_PASSES = ("-fno-gcse", "-fno-gcse-after-reload", "-fno-tree-vrp", "-fno-schedule-insns2")
+STRAIGHT_PASSES = ("-fno-gcse", "-fno-gcse-after-reload", "-fno-tree-pre", "-fno-tree-vrp", "-fno-schedule-insns2")
 STRAIGHT_FLAGS = (*OPTIMISE_FLAGS, *STRAIGHT_PASSES)
 #: For functions that run once in a while: they compile in half of that time.
 RARE_FLAGS = ("-Og", *OPTIMISE_FLAGS[1:])
