@@ -28,6 +28,8 @@ from contact_estimation.robot import Arm
 
 #: A direction counts as seen when its standard deviation fell below this share of what it was before.
 SEEN = 0.5
+#: [s] Time step of a posture: as short as a recording's, for S depends on it.
+_STEP = 2e-3
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,8 @@ def observe_posture(
         parts[3:6] += depth * parts[:3] / np.linalg.norm(parts[:3])
     information = ParameterInformation(arm, contacts, velocity_noise, torque_noise)
     xi = np.concatenate([q, np.zeros(arm.n), phi[contacts.estimated]])
-    information.update(1.0, xi, phi, arm.gravity(q))
+    for _ in range(round(1.0 / _STEP)):
+        information.update(_STEP, xi, phi, arm.gravity(q))
     return information.report(std)
 
 

@@ -80,7 +80,7 @@ class MismatchTest:
         self.payload = PayloadTest(arm, actuators, s)
         self.deflection = DeflectionTest(arm, actuators, s.significance)
         self._outliers = OutliersInARow(len(channels), np.full(1, settings.gate), CONTRADICTS)
-        self._gravity = arm.model.gravity.linear.copy()
+        self._gravity = np.array(arm.settings.gravity)
         self._joints = [arm.joint_names[j] for j in layout.elastic_joints]
         count = max(s.window / s.innovation_time, 1.0)
         self._largest = chi_square_quantile(count, s.significance / len(channels)) / count

@@ -125,7 +125,7 @@ class ModeChain:
         chain = _transition(self._rates_if_reversed if push.reverses else self.rates, dt)
         if self.unknown.any():  # no detour over a changing push within dt: it would change which filter is the source
             known, changing, steady = self.unknown == 0, self._changing, self._steady
-            direct = self.rates[known, steady] * dt
+            direct = np.minimum(self.rates[known, steady] * dt, chain[known, steady])
             chain[known, changing] += chain[known, steady] - direct
             chain[known, steady] = direct
         enters = self._newborn[self.owner] == np.arange(len(self.owner))

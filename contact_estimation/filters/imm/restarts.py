@@ -91,7 +91,8 @@ class Restarts:
             load: by how much the known load's torque has changed (n,) [Nm].
         """
         parts, felt = self._layout.parts, self._chain.felt > 0
-        self._x[felt, parts["external"]] -= load
+        if self._layout.has_external:
+            self._x[felt, parts["external"]] -= load
         compliance = np.exp(-self._x[~felt, parts["joint_stiffness"]])  # [rad/Nm]
         self._x[~felt, parts["bias"]] += load
         self._x[~felt, parts["offset"]] -= compliance * load[self._layout.elastic_joints]

@@ -1,5 +1,7 @@
 """What disagrees with the model is named, and a model that is right is left in peace."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from shared import shared_file
@@ -7,7 +9,7 @@ from shared import shared_file
 from contact_estimation.filters.imm.mismatch import MismatchTest
 from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.registry import load_observer_settings, open_stream
-from contact_estimation.robot import load_arm
+from contact_estimation.robot import Arm, load_arm
 from contact_estimation.robot.actuators import actuators_of
 
 BLOCK = 0.01
@@ -42,7 +44,7 @@ def fed(make, bends=1.0, scale=1.0, seed=0, seconds=6.0):
         load, rate = 25.0 * np.sin(1.5 * BLOCK * k), np.cos(1.5 * BLOCK * k)
         bent = bends * (load / stiffness - elastic.hysteresis * np.sign(rate))
         test.add_deflection(BLOCK, q, np.zeros(state.n), np.concatenate([bent, load + gravity - friction]))
-        test.add(variances * rng.chisquare(1, state.m + state.n))
+        test.add(np.sqrt(variances) * rng.normal(size=state.m + state.n))
     return test.words
 
 
@@ -65,6 +67,18 @@ def test_innovations_that_are_too_large_are_told_with_their_channel(make):
 
 def test_a_moment_proves_nothing(make):
     assert not fed(make, 0.0, scale=20.0, seconds=0.6)
+
+
+@pytest.mark.parametrize("gravity", [[0.0, 0.0, -9.81], [0.0, 0.0, 9.81], [9.81, 0.0, 0.0]])
+def test_what_seems_to_have_ended_may_be_a_weight_only_along_gravity_however_the_arm_is_mounted(gravity):
+    upright, settings = load_arm("ur16e"), load_observer_settings("contact_imm")
+    arm = Arm(dataclasses.replace(upright.settings, name="ur16e_mounted", gravity=gravity))
+    actuators = actuators_of(arm)
+    layout = StateLayout(settings, actuators, arm.n, motor_side=True)
+    for sign, said in ((1.0, True), (-1.0, False)):
+        test = MismatchTest(arm, actuators, layout, settings, ["channel"] * (layout.m + layout.n))
+        test.end_push(sign * 2.0 * np.array(gravity), np.eye(3))
+        assert bool(test.words_of_free_space) == said
 
 
 def words_of(q, dq, tau):

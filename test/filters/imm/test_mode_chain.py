@@ -81,6 +81,14 @@ def test_rows_of_the_transition_sum_to_one(count, hypotheses):
         assert (matrix >= 0).all()
 
 
+@pytest.mark.parametrize("rate", [1e-3, 1.0, 50.0])
+@pytest.mark.parametrize("dt", [0.002, 0.01, 0.2])
+def test_pushes_that_are_steady_at_once_however_often_leave_no_probability_negative(rate, dt):
+    matrix = ModeChain(ImmSettings(contacts=[ImmContact(normal=[0, 0, 1])]), 1, rate).transition(dt)
+    assert (matrix >= 0).all()
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
+
+
 def test_no_contact_closes_before_the_start_is_decided():
     modes = ModeChain(ImmSettings(contacts=[ImmContact(normal=[0, 0, 1])]), 2)
     matrix, usual = modes.transition(0.01, deciding=True), modes.transition(0.01)

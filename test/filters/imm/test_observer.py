@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 from simulated_press import PressSettings, PressSimulation
 
+from contact_estimation.filters.imm.observer import ContactImm
 from contact_estimation.filters.localization import link_contact_of
-from contact_estimation.filters.registry import open_stream
+from contact_estimation.filters.registry import load_observer_settings, open_stream
+from contact_estimation.filters.settings import load_sensor_settings
+from contact_estimation.filters.stream import SampleStream
 from contact_estimation.robot import load_arm
+from contact_estimation.robot.actuators import actuators_of
 
 STARTS = {"ur16e": [-0.99, -1.02, 2.297, -2.875, -1.551, 0.563], "fr3": [0.0, -0.3, 0.0, -2.2, 0.0, 1.9, 0.785]}
 
@@ -161,11 +165,20 @@ def test_facts_explain_the_outliers(press):
 def test_noisy_encoders_widen_the_deadband(samples):
     """100 urad of encoder noise must not pump the presliding states of an arm at rest."""
     arm, rows = samples
-    rng = np.random.default_rng(0)
-    stream = open_stream(arm, "contact_imm", "joint_torque")
-    q = rows[0].q
-    for k in range(1500):
-        stream.push_fast(1 + 2_000_000 * k, q + 1e-4 * rng.standard_normal(arm.n), np.zeros(arm.n), arm.gravity(q))
-    found = np.sqrt(stream.observer._samples.parts.encoder_noise)
-    np.testing.assert_allclose(found, 1e-4, rtol=0.2)
-    assert stream.observer.estimate().mode == "free"
+    sensors = load_sensor_settings("joint_torque", arm.settings.folder)
+    settings, q = load_observer_settings("contact_imm", arm.settings.folder), rows[0].q
+
+    def rest(**changes):
+        actuators = dataclasses.replace(actuators_of(arm), **changes)
+        stream = SampleStream(ContactImm(arm, settings, sensors=sensors, actuators=actuators), arm, sensors)
+        rng, states = np.random.default_rng(0), []
+        for k in range(1500):
+            stream.push_fast(1 + 2_000_000 * k, q + 1e-4 * rng.standard_normal(arm.n), np.zeros(arm.n), arm.gravity(q))
+            states.append(stream.observer._samples.parts.presliding.copy())
+        return stream.observer, np.abs(np.diff(states[500:], axis=0)).sum(axis=0)
+
+    observer, way = rest()
+    np.testing.assert_allclose(np.sqrt(observer._samples.parts.encoder_noise), 1e-4, rtol=0.2)
+    assert observer.estimate().mode == "free"
+    _, pumped = rest(deadband_noise=1e-3)
+    assert (way < 0.05 * pumped).all() and pumped.min() > 1.0

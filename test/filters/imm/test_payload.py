@@ -175,6 +175,18 @@ def test_a_payload_is_left_out_of_a_push_until_it_is_forgotten():
     assert force_at_rest() > 15.0
 
 
+def test_an_observer_without_unknown_contacts_names_a_payload_too(tmp_path):
+    arm, t = RigidBodyArm("fr3"), np.arange(4 * RATE) / RATE
+    arm.carry(2.0, [0.0, 0.0, 0.05])
+    recording = record(arm, random_motion("fr3", t, np.random.default_rng(2), 0.3, 1.0), pushes(arm, [], t), World())
+    known = tmp_path / "known.yaml"
+    known.write_text("observer: contact_imm\ncontacts: [{normal: [0.0, 0.0, 1.0]}]\nunknown: {filters: 0}\n")
+    stream = open_stream("fr3", str(known), None)
+    found = [stream.push(*sample) for sample in recording.samples()]
+    assert "payload of about 2" in found[-1].mismatch
+    assert np.linalg.norm([e.force_tcp for e in found[-RATE:]], axis=1).max() < 1.0
+
+
 def forces(robot, recording, sensors=None):
     """Forces (N, 3) at the TCP, modes and mismatches after every sample."""
     stream = open_stream(robot, "contact_imm", sensors)
