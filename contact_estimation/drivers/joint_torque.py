@@ -36,6 +36,13 @@ class JointTorqueSettings:
         unit="s",
         check=non_negative,
     )
+    max_jump: float = key(
+        0.1,
+        doc="position change between samples, beyond what the joint's velocity limit allows, that is refused as "
+        "nonsense",
+        unit="rad",
+        check=positive,
+    )
 
 
 class JointTorqueBackend:
@@ -81,7 +88,8 @@ class JointTorqueBackend:
         #: When each sample was taken [s], and the sample; None ends the reader.
         self._samples: queue.Queue[tuple[float, Sample | None]] = queue.Queue(maxsize=1000)
         self._columns: tuple[tuple[str, ...], list[int]] | None = None
-        self._last: int | None = None
+        self._last: int | None = None  # stamp of the last message [ns]
+        self._good: tuple[int, np.ndarray] | None = None  # stamp [ns] and positions (n,) [rad] of the last sample
         self._late = ""  # why the last message is none of the present
 
     def feed(
@@ -153,6 +161,9 @@ class JointTorqueBackend:
             return "the stamp repeats the one before"
         if last is not None and stamp_ns < last:
             return f"the stamp is {1e-9 * (last - stamp_ns):.3f} s before the one before"
+        if jumped := self._jump(stamp_ns, q):
+            return jumped
+        self._good = stamp_ns, q
         sample = Sample(stamp_ns, q, dq, total_torque(self._arm, self._settings.torque_meaning, q, raw))
         if self._samples.full():
             self._samples.get_nowait()
@@ -160,6 +171,21 @@ class JointTorqueBackend:
         self._samples.put_nowait((taken, sample))
         self.counters["samples"] += 1
         return ""
+
+    def _jump(self, stamp_ns: int, q: np.ndarray) -> str:
+        """Say which joint cannot have come to ``q`` (n,) [rad] since the last sample, or return an empty string."""
+        if self._good is None:
+            return ""
+        passed = 1e-9 * (stamp_ns - self._good[0])
+        way = np.abs(q - self._good[1])
+        beyond = way - self._arm.velocity_limit * passed - self._settings.max_jump
+        j = int(np.argmax(beyond))
+        if not beyond[j] > 0:
+            return ""
+        return (
+            f"{self.joint_names[j]} jumped by {way[j]:.2f} rad in {1e3 * passed:.0f} ms: the arm's driver sends wrong "
+            "positions, or has left out samples"
+        )
 
     def read(self) -> Sample | None:
         """Return the next sample; None after :meth:`close`.

@@ -77,7 +77,7 @@ class Driver(ManagedNode):
         self._offset = SensorOffset(self.backend) if hasattr(self.backend, "force_offset") else None
         self._estimates = EstimateTopic(self, s.estimate_topic, self._on_estimate, qos.SENSOR)
         steady_timer(self, 0.01, self._watch)
-        self.create_timer(1.0, self._report)
+        steady_timer(self, 1.0, self._report)
         if hasattr(self.backend, "feed"):
             self.create_subscription(JointState, s.joint_states_in, self._on_states, qos.SAMPLES)
         if s.control and hasattr(self.backend, "attach"):
@@ -201,7 +201,9 @@ class Driver(ManagedNode):
     def _on_states(self, message: JointState) -> None:
         stamp_ns = convert.stamp_ns(message.header.stamp)
         age = 1e-9 * (self.get_clock().now().nanoseconds - stamp_ns)
-        self.backend.feed(stamp_ns, message.name, message.position, message.velocity, message.effort, age)
+        prefix = self._settings.tf_prefix
+        names = [name.removeprefix(prefix) for name in message.name]
+        self.backend.feed(stamp_ns, names, message.position, message.velocity, message.effort, age)
 
     def _on_estimate(self, raw: bytes) -> None:
         judgement, observer = self._rule.judge_serialized(raw, self.gate.now_ns)
@@ -242,9 +244,11 @@ class Driver(ManagedNode):
         if problem:
             return DiagnosticStatus.WARN, problem
         if planners:
+            why = "the arm follows one planner, and another one when that has fallen silent"
+            if self.gate.planner.mixed:
+                why = "two planners send the same message numbers, and none is followed until one falls silent"
             return DiagnosticStatus.ERROR, (
-                f"{planners} commands of a second planner on {self._poses.topic_name} refused: the arm follows one "
-                "planner, and another one when that has fallen silent; end one"
+                f"{planners} commands of a second planner on {self._poses.topic_name} refused: {why}; end one"
             )
         if estimators:
             return DiagnosticStatus.ERROR, estimators

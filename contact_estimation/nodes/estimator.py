@@ -26,6 +26,7 @@ from contact_estimation.ros.frames import Frames, status_name
 from contact_estimation.ros.node_settings import EstimatorParameters
 from contact_estimation.ros.outputs import EstimateOutputs
 from contact_estimation.ros.serialized import JointStateReader, OtherJoints, stamp_ns
+from contact_estimation.ros.steady_timer import steady_timer
 
 #: [s] A change of validity is reported at once, but a stream that flickers shall not flood /diagnostics.
 _MIN_REPORT_INTERVAL = 0.05
@@ -78,7 +79,7 @@ class Estimator(Node):
             self.create_subscription(WrenchStamped, "wrench", self.on_wrench, profile)
         self.create_service(Trigger, "~/reset", self._on_reset)
         self.create_service(Trigger, "~/zero", self._on_zero)
-        self.create_timer(1.0 / settings.diagnostics_rate, self._report_period)
+        steady_timer(self, 1.0 / settings.diagnostics_rate, self._report_period)
         self._last: _Published | None = None
         self._painter = DrawingThread(self._draw, settings.visualization_rate, self._not_drawn)
         live = {"max_age", "zero_in_contact", "visualization_rate", "arrow_scale", "arrow_hide_below"}

@@ -83,7 +83,7 @@ class Mpc(ManagedNode):
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         self._driver = LifecycleMonitor(self, self.settings.executor) if self.settings.executor else None
         self._estimates = EstimateTopic(self, self.settings.estimates, self._on_estimate, qos.SENSOR)
-        self.create_timer(1.0 / self.settings.diagnostics_rate, self._report)
+        steady_timer(self, 1.0 / self.settings.diagnostics_rate, self._report)
         self._painter = DrawingThread(self._draw, self.settings.visualization_rate, self._not_drawn)
         parameters.accept_changes(self, MpcParameters, {"visualization_rate", "arrow_scale"}, self._apply)
 
@@ -99,7 +99,7 @@ class Mpc(ManagedNode):
             self._controller.prepare()
             if self._wrist is not None:
                 self._wrist.configure(arm, s.tf_prefix, settings.safety.max_age)
-                self._offset_timer = self.create_timer(1.0 / settings.rate, self._learn_sensor_offset)
+                self._offset_timer = steady_timer(self, 1.0 / settings.rate, self._learn_sensor_offset)
         except ContactEstimationError as error:
             return self._refuse("configure", error)
         self.get_logger().info(

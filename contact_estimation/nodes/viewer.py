@@ -19,6 +19,7 @@ from contact_estimation.ros.estimate_topic import EstimateTopic
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.node_settings import ViewerParameters
 from contact_estimation.ros.serialized import decode
+from contact_estimation.ros.steady_timer import steady_timer
 from contact_estimation.viz.frames import estimate_frame
 from contact_estimation.viz.player import live_page
 from contact_estimation.viz.server import Frames, PageServer
@@ -41,7 +42,7 @@ class Viewer(Node):
         observers = list(map(_short, settings.estimates))
         page = live_page(self._arm, title, subtitle, observers, self._frames.period)
         self.server = PageServer(page, self._frames, settings.port)
-        self.create_timer(1.0 / settings.frame_rate, self._show)
+        steady_timer(self, 1.0 / settings.frame_rate, self._show)
         self.get_logger().info(f"page: {self.server.address}")
         if settings.browser:
             webbrowser.open(self.server.address)

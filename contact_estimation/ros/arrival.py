@@ -2,8 +2,8 @@
 
 The message information of this rclpy (7.1) has no identity of the publisher: two time stamps and the number. Every
 publisher numbers its own messages: where two of them publish, some number is not above the one before, or further above
-it than one publisher can have come meanwhile. Two with nearly equal numbers are told, but may both be heard where one
-overtakes the other's numbers. ``test/ros/test_arrival.py`` fails where another version tells the publisher.
+it than one publisher can have come meanwhile. ``test/ros/test_arrival.py`` fails where another version tells the
+publisher.
 """
 
 from __future__ import annotations
@@ -69,6 +69,9 @@ def subscribe(
 class OnePublisher:
     """Follows one publisher of a topic; another one takes over when it has fallen silent.
 
+    A number that repeats, or that was passed over, shows that two publish whose numbers do not tell them apart. Neither
+    is followed then, until for as long as such a silence only one of them was heard.
+
     Args:
         silence: time without a message after which it has [s].
     """
@@ -76,6 +79,8 @@ class OnePublisher:
     def __init__(self, silence: float) -> None:
         self._silence = silence
         self._number, self._heard, self._others = 0, -math.inf, 0
+        self._passed_over, self._skipped = 0, -math.inf  # number before those passed over last, and when [s]
+        self._mixed = -math.inf  # when two were heard that cannot be told apart [s]
 
     def follows(self, number: int, t: float) -> bool:
         """Return whether a message is of the publisher that is followed.
@@ -86,14 +91,29 @@ class OnePublisher:
         """
         passed = t - self._heard
         most = self._number + _MOST_AHEAD + _MOST_RATE * max(passed, 0.0)
-        if number and passed <= self._silence and not self._number < number <= most:
-            self._others += 1
-            return False
-        self._number, self._heard = number, t
-        return True
+        anew = not number or passed > self._silence
+        if anew or self._number < number <= most:
+            if anew:
+                self._mixed = self._skipped = -math.inf
+            elif number > self._number + 1:
+                self._passed_over, self._skipped = self._number, t
+            self._number, self._heard = number, t
+            mixed = self.mixed
+        else:
+            recent = t - self._skipped <= self._silence
+            if self.mixed or number == self._number or (recent and self._passed_over < number < self._number):
+                self._mixed, self._number, self._heard = t, number, t
+            mixed = True
+        self._others += mixed
+        return not mixed
+
+    @property
+    def mixed(self) -> bool:
+        """Whether two publish whose numbers do not tell them apart."""
+        return self._heard - self._mixed <= self._silence
 
     def others(self) -> int:
-        """Return how many messages came from other publishers since the last call."""
+        """Return how many messages were not followed since the last call."""
         count, self._others = self._others, 0
         return count
 

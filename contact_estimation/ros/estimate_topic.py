@@ -52,7 +52,8 @@ class EstimateTopic:
         others = self._estimator.others()
         if not others:
             return ""
+        what = "of two estimators that cannot be told apart" if self._estimator.mixed else "of a second estimator"
         return (
-            f"{others} estimates of a second estimator on {self.name} are left out: one estimator per topic; end one, "
+            f"{others} estimates {what} on {self.name} are left out: one estimator per topic; end one, "
             "or give it another name or namespace"
         )

@@ -1,8 +1,8 @@
 """Which estimates are current: one rule for the driver's deadman and for the MPC.
 
 The age of an estimate is the age of its sample, not of its arrival. A message may carry a shorter limit of its own. It
-must come from this robot and from the same observer as the estimates before. A valid estimate from the past, of another
-arm or of a second estimator on the same topic does not reset the deadman.
+must come from this robot, with the same tool, and from the same observer as the estimates before. A valid estimate from
+the past, of another arm or of a second estimator on the same topic does not reset the deadman.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Judgement(NamedTuple):
 
 
 class _Words(NamedTuple):
-    """What the words of an estimate say: validity, reason, limit of its age, frame, joints, observer.
+    """What the words of an estimate say: validity, reason, limit of its age, frames, joints, observer.
 
     Attributes:
         parts: offset [bytes] and content of the words that decide.
@@ -65,7 +65,7 @@ class EstimateRule:
 
     def __init__(self, arm: Arm, tf_prefix: str, max_age: float) -> None:
         self._joints = {tuple(arm.joint_names), tuple(tf_prefix + name for name in arm.joint_names)}
-        self._robot, self._base = arm.name, Frames.of(arm, tf_prefix).base
+        self._robot, self._frames = arm.name, Frames.of(arm, tf_prefix)
         self._max_age = max_age
         self._words = _Words((), "", "", 0.0)
         self.observer = ""
@@ -115,18 +115,24 @@ class EstimateRule:
         """Say what is wrong with an estimate's words."""
         if not message.valid:
             return message.reason or "marked as not valid"
-        if message.header.frame_id != self._base or tuple(message.joint_names) not in self._joints:
+        base, tcp = self._frames.base, self._frames.tcp
+        if message.header.frame_id != base or tuple(message.joint_names) not in self._joints:
             return (
                 f"the estimate is in frame '{message.header.frame_id}' with joints {', '.join(message.joint_names)}; "
-                f"robot '{self._robot}' has '{self._base}': correct the topic of the estimates, or tf_prefix"
+                f"robot '{self._robot}' has '{base}': correct the topic of the estimates, or tf_prefix"
+            )
+        if message.tcp_frame not in ("", tcp):  # an estimator of one's own may leave it out
+            return (
+                f"the estimate is of the TCP '{message.tcp_frame}', here the TCP is '{tcp}': "
+                "give the estimator and this node the same tool"
             )
         return ""
 
 
 def _words_of(raw: bytes) -> tuple[tuple[int, bytes], ...]:
-    """Return offset and content of frame, observer, validity, reason, age limit, joints; () where they are not found.
+    """Return offset and content of what decides: frame, observer, validity, reason, age limit, TCP frame, joints.
 
-    They are not in big-endian messages, nor in those of a sender with another version of the message.
+    Nothing is returned where they are not found: in big-endian messages, and those of another version of the message.
     """
     try:
         return _spans(raw) if raw[1] == 1 else ()
@@ -144,7 +150,10 @@ def _spans(raw: bytes) -> tuple[tuple[int, bytes], ...]:
     cursor.doubles(1)  # max_age
     spans = [(begin, cursor.at)]
     cursor.doubles(3)
+    cursor.align(4)
+    begin = cursor.at
     cursor.string()  # tcp_frame
+    spans.append((begin, cursor.at))
     cursor.doubles(6 + 9)
     cursor.align(4)
     begin = cursor.at

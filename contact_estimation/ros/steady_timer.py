@@ -1,4 +1,4 @@
-"""Timers of loops that command an arm: they run on although the computer's clock is set.
+"""Timers of loops that command an arm or report on it: they run on although the computer's clock is set.
 
 An ordinary timer of a node waits on the clock of its stamps. Set back by ten seconds, as NTP may do, it is silent for
 ten seconds: the last equilibrium would stay in force, and the deadman would not be checked.

@@ -75,6 +75,30 @@ def test_commands_go_out_only_while_the_state_is_known(arm):
         make(arm).command(pose)
 
 
+def test_a_jump_of_a_position_is_no_sample_and_nothing_is_commanded_there(arm):
+    """Zeros with good stamps, as of a driver that has lost its arm."""
+    sent, period = [], 2_000_000
+    backend = make(arm, send=sent.append)
+    for k in range(3):
+        backend.feed(1 + k * period, arm.joint_names, Q, np.zeros(7), arm.gravity(Q))
+    for k in range(3, 100):
+        backend.feed(1 + k * period, arm.joint_names, np.zeros(7), np.zeros(7), np.zeros(7))
+        assert "fr3_joint4 jumped by 2.36 rad" in backend.problem
+    with pytest.raises(DriverError, match=r"jumped by 2\.36 rad"):
+        backend.command(EquilibriumPose(np.zeros(3), np.eye(3)))
+    assert not sent and all(np.array_equal(backend.read().q, Q) for _ in range(3))
+    backend.feed(1 + 100 * period, arm.joint_names, Q + 0.05, np.zeros(7), arm.gravity(Q))
+    assert backend.problem == ""
+
+
+def test_fast_motion_at_a_low_rate_or_with_samples_left_out_is_no_jump(arm):
+    backend = make(arm)
+    for k in range(20):  # at the velocity limit, 30 Hz
+        q = Q + np.sign(-Q) * arm.velocity_limit * 0.033 * (k % 2)
+        backend.feed(1 + k * 33_000_000, arm.joint_names, q, np.zeros(7), arm.gravity(q))
+        assert backend.problem == ""
+
+
 def test_meaning_must_be_stated(arm):
     with pytest.raises(ConfigError, match="torque_meaning"):
         from_mapping(JointTorqueSettings, {}, "test")

@@ -84,12 +84,36 @@ def test_a_publisher_whose_messages_were_lost_meanwhile_is_still_followed():
     assert all(rule.follows(number, t) for number, t in ((1, 0.0), (2, 0.001), (252, 0.251), (255, 0.251)))
 
 
-def test_two_that_began_together_do_not_alternate_unnoticed():
+@pytest.mark.parametrize("ahead", [0, 1, 5, 12])
+@pytest.mark.parametrize("order", ["first", "second", "swapping"])
+def test_of_two_with_nearly_the_same_numbers_never_both_are_followed(ahead, order):
+    rule, followed = OnePublisher(0.3), set()
+    for k in range(1, 100):
+        pair = [("first", k), ("second", k + ahead)]
+        if order == "second" or (order == "swapping" and k % 2):
+            pair.reverse()
+        for late, (who, number) in enumerate(pair):
+            if rule.follows(number, 0.01 * k + 0.002 * late) and k > 2:
+                followed.add(who)
+    assert len(followed) <= 1 and rule.others() >= 97
+    if ahead == 0 or (order == "swapping" and ahead == 1):
+        assert not followed and rule.mixed
+
+
+def test_of_two_that_cannot_be_told_apart_one_is_followed_once_the_other_is_silent():
     rule = OnePublisher(0.3)
-    for k in range(1, 20):
-        order = [rule.follows(k, 0.01 * k), rule.follows(k, 0.01 * k + 0.005)]
+    for k in range(1, 100):
+        assert not any([rule.follows(k, 0.01 * k), rule.follows(k, 0.01 * k + 0.005)]) or k == 1
+    alone = [rule.follows(100 + k, 1.0 + 0.01 * k) for k in range(60)]
+    assert not any(alone[:28]) and all(alone[32:]) and not rule.mixed
+
+
+def test_a_second_one_far_behind_leaves_the_first_alone_although_some_of_its_messages_are_lost():
+    rule = OnePublisher(0.3)
+    for k in range(200):
+        order = [rule.follows(3 * k + 100, 0.03 * k), rule.follows(k + 1, 0.03 * k + 0.01)]
         assert order == [True, False]
-    assert rule.others() == 19
+    assert not rule.mixed
 
 
 def test_a_middleware_that_does_not_count_refuses_nothing():

@@ -40,10 +40,11 @@ def test_a_fresh_estimate_counts_with_its_age(rule):
         (message(0.03, max_age=0.02), "stale: 30 ms old, at most 20 ms"),
         (message(base="right_" + ARM.base_frame), "correct the topic"),
         (message(base="left_" + ARM.base_frame, joint_names=ARM.joint_names[:-1]), "correct the topic"),
+        (message(tcp_frame="left_tool_tcp"), "give the estimator and this node the same tool"),
         (message(base="left_" + ARM.base_frame, observer="momentum"), "one estimator per topic"),
         (message(base="left_" + ARM.base_frame, valid=False, reason="frozen"), "frozen"),
     ],
-    ids=["old", "future", "beyond its own limit", "arm", "joints", "observer", "invalid"],
+    ids=["old", "future", "beyond its own limit", "arm", "joints", "tool", "observer", "invalid"],
 )
 def test_what_does_not_count_says_why(rule, made, words):
     assert words in rule.judge(made, NOW).problem
@@ -59,6 +60,12 @@ def test_serialised_estimates_of_the_same_words_are_not_decoded_again(rule, monk
     second = rule.judge_serialized(serialize_message(message(0.03, position=[0.5] * ARM.n)), NOW)
     assert first[0].age == pytest.approx(0.01) and second[0].age == pytest.approx(0.03)
     assert first[1] == second[1] == "ekf" and not second[0].problem
+
+
+@pytest.mark.parametrize("frame", ["", "left_" + ARM.tcp_frame])
+def test_an_estimate_of_this_tcp_or_of_none_counts(rule, frame):
+    assert rule.judge(message(tcp_frame=frame), NOW).problem == ""
+    assert rule.judge_serialized(serialize_message(message(tcp_frame=frame)), NOW)[0].problem == ""
 
 
 def test_without_a_choice_any_observer_counts(rule):
