@@ -170,6 +170,25 @@ def impedance_parameters(folder: Path) -> dict[str, object]:
     }
 
 
+@pytest.mark.parametrize("prefix", ["", "left_"])
+def test_joint_names_of_an_arm_may_have_the_prefix_of_its_frames(graph, prefix):
+    arm = load_arm("fr3")
+    arrives = graph.node.create_publisher(JointState, "arm/joint_states", qos.SENSOR)
+    names = [prefix + name for name in arm.joint_names]
+    q = np.array(arm.settings.ready)
+
+    def send():
+        head = convert.header(graph.now_ns(), "left_" + arm.base_frame)
+        arrives.publish(convert.joint_state(head, names, q, np.zeros(arm.n), arm.gravity(q)))
+
+    parameters = {"driver": "joint_torque", "robot": "fr3", "joint_states_in": "arm/joint_states", "tf_prefix": "left_"}
+    with graph.start("driver", parameters) as driver:
+        states = graph.watch(JointState, "/joint_states")
+        with graph.meanwhile(send):
+            assert graph.change("driver", CONFIGURE), driver.text()
+            assert graph.spin(lambda: len(states) > 5), driver.text()
+
+
 def test_a_joint_torque_arm_is_commanded_through_topics(graph, tmp_path):
     """Equilibrium and impedance leave the driver; an arm that follows them moves, and the driver sees it move."""
     arm = load_arm("fr3")
