@@ -2,7 +2,8 @@
 
 ``phi`` holds all parameters of the contacts, [K; x_rest; x_tcp; law parameters] of one after the other, in internal
 units (stiffness in 1e4 N/m, so that covariances of stiffness and length have similar magnitude); ``p`` is the part of
-it that is estimated. Internal units never leave the package: every number at this interface is SI.
+it that is estimated. :meth:`ParallelContacts.in_si` turns them into SI units; what takes or returns ``phi`` or ``p``
+elsewhere says so.
 """
 
 from __future__ import annotations

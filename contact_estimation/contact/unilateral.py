@@ -9,8 +9,8 @@ from contact_estimation.contact.sliding import Sliding
 from contact_estimation.contact.spring import Spring
 from contact_estimation.contact.sticking import Mindlin, Sticking
 
-#: [m] Over this depth a contact closes. At 20 kN/m it then pulls or pushes 0.7 N too much at the corner, well below the
-#: noise of a motor torque; at 2 mm the difference to the corner is below 1e-17 of the depth.
+#: [m] Over this depth a contact closes. At 20 kN/m it then pushes 0.7 N too much at the corner, well below the noise of
+#: a motor torque; at 2 mm the difference to the corner is below 1e-17 of the depth.
 WIDTH = 5e-5
 
 

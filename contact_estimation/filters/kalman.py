@@ -16,7 +16,7 @@ def packed_size(n: int) -> int:
 
 
 def pack(matrix: ca.SX) -> ca.SX:
-    """Upper triangle of a symmetric matrix as a vector, column by column."""
+    """Lower triangle of a symmetric matrix as a vector, row by row."""
     n = matrix.shape[0]
     columns, rows = _lower_triangle(n)
     packed: ca.SX = ca.vec(matrix)[(rows + n * columns).tolist()]
@@ -24,7 +24,7 @@ def pack(matrix: ca.SX) -> ca.SX:
 
 
 def packed_outer(a: ca.SX, b: ca.SX) -> ca.SX:
-    """Upper triangle of the symmetric matrix a b^T as a vector, like :func:`pack`."""
+    """Lower triangle of the symmetric matrix a b^T as a vector, like :func:`pack`."""
     return pack(a @ b.T)
 
 

@@ -246,7 +246,11 @@ class Observer(Protocol):
         """What computes it: ``c`` (generated and compiled), ``vm`` (CasADi's virtual machine), ``python``."""
 
     def reset(self, t: float, q: np.ndarray) -> None:
-        """Forget everything; the arm is at rest at ``q`` (n,) [rad] at time ``t`` [s]."""
+        """Restart; the arm is at rest at ``q`` (n,) [rad] at time ``t`` [s].
+
+        An observer may keep what a restart cannot change, as a payload, if ``t`` is later than the last sample. From
+        time 0 on it forgets everything.
+        """
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Take a sample.

@@ -76,7 +76,8 @@ class SensorSettings:
     )
     max_velocity: float = key(
         3.0,
-        doc="samples whose position jumped faster than this multiple of the joint's velocity limit are refused",
+        doc="samples whose velocity is beyond this multiple of the joint's limit, or whose position jumped faster, are "
+        "refused",
         check=positive,
     )
     check_torque_unit: bool = key(

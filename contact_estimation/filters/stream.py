@@ -30,8 +30,8 @@ _STARTED_ANEW = 1.0
 class SampleStream:
     """Feeds an observer with checked samples and marks what must not be used.
 
-    - not finite, wrong size, a torque beyond all limits, a position that jumped: refused; the interval is integrated at
-      the next good sample.
+    - not finite, wrong size, a torque or velocity beyond all limits, a position that jumped: refused; the interval is
+      integrated at the next good sample.
     - the same stamp again: refused and counted, the estimate is invalid until the next sample.
     - a stamp before the last one: the observer restarts, unless one sample came out of order; from the first stamp on
       again (a bag that loops) the observer keeps nothing; the torque offset stays.

@@ -174,8 +174,8 @@ class ActuatorSettings:
     )
     steady_push_rate: float = key(
         1e-3,
-        doc="how often a push is steady from its first moment; 0: a held push wins over contacts that do not "
-        "fit, which takes torque of little noise",
+        doc="how often a push is constant from its first moment; 0: a constant push explains known contacts that do "
+        "not fit, which only torque of little noise allows",
         unit="1/s",
         check=non_negative,
     )

@@ -1,10 +1,10 @@
 """A slow push that free space absorbs: friction seems to change along a force at the tool by more than it can.
 
-A filter of free space lets the torque's bias b and friction disturbance d drift. A push that grows over seconds fits in
-every block, so that no other mode becomes likely; but over these seconds A = (b + d)_then - (b + d)_now is its torque.
+A filter of free space lets the torque's bias b and friction disturbance v drift. A push that grows over seconds fits in
+every block, so that no other mode becomes likely; but over these seconds A = (b + v)_then - (b + v)_now is its torque.
 Friction's own change has the variances
 
-    s^2 = 2 d_std^2 (1 - exp(-t_m / T)) + q t + (e c)^2
+    s^2 = 2 v_std^2 (1 - exp(-t_m / T)) + q t + (e c)^2
 
 of a bias of random walk q within a time t, of a disturbance of time constant T while the arm moves, for t_m of that
 time, and of the share e of Coulomb friction c that a reversal may change. The part of A along a force at the TCP, of

@@ -1,14 +1,14 @@
 """A push that grows slowly: free space absorbs it in the torque's bias and in the offset of the gears' deflection.
 
-A filter of free space lets the torque's bias b and friction disturbance d drift, and the offsets o of the deflections.
+A filter of free space lets the torque's bias b and friction disturbance v drift, and the offsets o of the deflections.
 A push tau_e that grows no faster fits in every block, so that no other mode becomes likely. Over seconds it shows in
 two changes at once, which have no other cause in common:
 
-    torque        -(b + d) changes by tau_e
+    torque        -(b + v) changes by tau_e
     deflection      k o    changes by tau_e, with the joint stiffness k.
 
 The smaller of the two is the torque that both agree on. It is a push where it bends a joint by more than the width w of
-the loop of its hysteresis and what motion makes of the offset: by more than (w^2 + 4 v)^(1/2), where v is by how much
+the loop of its hysteresis and what motion makes of the offset: by more than (w^2 + 4 V)^(1/2), where V is by how much
 the variance of o has differed in that time. This is a generalised likelihood ratio test over the time at which the push
 began (Basseville and Nikiforov, Detection of Abrupt Changes, 1993, section 2.4), with kept states in place of a bank of
 filters. Where states before that one were as the present one is, a push that nobody noticed has ended.

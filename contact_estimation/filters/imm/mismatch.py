@@ -5,9 +5,9 @@
   and Kirubarajan, Estimation with Applications to Tracking and Navigation, 2001, section 5.4).
 - One channel's innovations beyond the gate, to one side, for 0.2 s: the estimate follows the other channels.
 - A payload: :mod:`.payload`.
-- A push since the start: while the arm has not been free, a payload or an error of the model may be part of it. Where
-  it ends undecided, or a payload goes, something may lift one; free space is doubtful, too, where the push that seems
-  to have ended was downwards, as a weight.
+- A push since the start: while the arm has not been free, a payload or an error of the model may be part of it. If it
+  ends undecided, or a payload disappears, a hand may be lifting a load. Free space is then uncertain, too, if the push
+  pointed downwards, as a weight.
 - Free space in which a contact was likelier for long: friction may have taken a part of the push that is named next.
 """
 

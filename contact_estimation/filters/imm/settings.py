@@ -62,7 +62,7 @@ class UnknownContactSettings:
     link_share: float = key(
         0.1,
         doc="variance of pushes at every link, in that of pushes at the TCP; an arm of seven joints in motion needs "
-        "it: the torque of a push there leaves what pushes at the TCP explain",
+        "it: no force at the TCP explains the torque of a push at a link",
         check=non_negative,
     )
     steady_share: float = key(
@@ -191,8 +191,8 @@ class ImmSettings(ObserverSettings):
     closed_at_start: float = key(0.3, doc="probability that anything is touched at the first sample", check=probability)
     decision_time: float = key(
         0.2,
-        doc="least time after the start in which no contact closes; it is decided first whether one was closed at the "
-        "first sample. Rest tells a known contact from an unknown one by chance only, and does not count in either",
+        doc="no contact closes for at least this long after the start: first it is decided whether one was closed at "
+        "the first sample. Time at rest does not count while something touches the arm",
         unit="s",
         check=non_negative,
     )
@@ -232,7 +232,10 @@ class ImmSettings(ObserverSettings):
         "elastic deflection, three with torque alone",
     )
     hypothesis_interval: float = key(
-        0.1, doc="interval after which the least probable of them restarts", unit="s", check=positive
+        0.1,
+        doc="interval after which the least probable of them restarts; the memory of free space has steps of it too",
+        unit="s",
+        check=positive,
     )
     settling: float = key(
         0.05,
@@ -240,7 +243,12 @@ class ImmSettings(ObserverSettings):
         unit="s",
         check=non_negative,
     )
-    block: float = key(0.01, doc="samples are averaged over this before an update", unit="s", check=positive)
+    block: float = key(
+        0.01,
+        doc="samples are averaged over this before an update; tests that need blocks in a row count them",
+        unit="s",
+        check=positive,
+    )
     gate: float = key(
         3.0,
         doc="an innovation beyond this many standard deviations is an outlier: its noise is raised until it fits",
@@ -254,9 +262,9 @@ class ImmSettings(ObserverSettings):
     )
     stiffness_way: float = key(
         0.07,
-        doc="way along a contact's normal in a second, over its depth, from which on the contact shows its stiffness "
-        "in full, once that is better known than at touch, and may change; less shows and changes it in part. Its "
-        "point shows alike where joint friction is in the torque",
+        doc="motion along a contact's normal within a second, over its depth, from which on an update of the stiffness "
+        "counts in full, once that is better known than at touch; less motion counts for a part. The same holds for "
+        "the point where joint friction is in the torque",
         check=positive,
     )
     slip_length: float = key(

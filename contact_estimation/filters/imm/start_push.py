@@ -1,8 +1,8 @@
 """A push that may have been there since the start: at rest it cannot be distinguished from a torque bias.
 
 The torque of a block less that of a payload is y = J^T F - (b + c s + v), with bias b, Coulomb friction c, presliding
-states s and friction disturbance v of known prior. Two Kalman filters of the torque alone take it, one without F and
-one in which a force F at the TCP, constant in base axes, has pushed since the start. The ratio of their marginal
+states s and friction disturbance v of known prior. Kalman filters of the torque alone take it, one without F and one
+in which a force F at the TCP, constant in base axes, has pushed since the start. The ratio of their marginal
 likelihoods is the Bayes factor of the push (Kass and Raftery, Bayes factors, 1995); at rest it is that of the first
 blocks, which the modes of the IMM forget as they mix. Its prior is ``closed_at_start``.
 
@@ -18,11 +18,12 @@ At rest the first and the last differ by the prior of the friction alone: what n
 of the last is that of the push, times the ratio of the rates at which pushes end and begin. Torque that passes while a
 force grows is not steady: the end must be likely in windows in a row.
 
-F says nothing of a push at a link: friction would take what F leaves of it. A third filter has a constant joint torque
-tau_e with the covariance of a push anywhere on the arm in place of J^T F, and as much prior. It stands for the push
-unless F is clearly likelier, as it soon is in motion. A push that the modes feel is theirs alone once a window does not
-fit: it changes. Once it acts, none begins, and F and tau_e are random walks: a hand that guides the arm turns it. Such
-a push follows its own end, too. It has ended where for two seconds it explains no more than that does.
+A force at the TCP does not explain a push at a link: friction would take what is left of it. A third filter has a
+constant joint torque tau_e with the covariance of a push anywhere on the arm in place of J^T F, and as much prior. It
+stands for the push unless F is clearly likelier, as it soon is in motion. A push that the modes feel is theirs alone
+once a window does not fit: it changes. Once it acts, none begins, and F and tau_e are random walks: a hand that guides
+the arm turns it. Such a push follows its own end, too. It has ended where for two seconds it explains no more than that
+does.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class KinematicsSettings:
         unit="rad",
         check=positive,
     )
-    long_way: float = key(4e-3, doc="a over the long time", unit="rad", check=positive)
+    long_way: float = key(4e-3, doc="tolerance a over the long time", unit="rad", check=positive)
     velocity_share: float = key(
         0.2, doc="s: share by which position and velocity may differ, for delays and scale", check=positive
     )
