@@ -21,18 +21,17 @@ def symbols(kind: Any = ca.SX, /, **shapes: int | tuple[int, int]) -> SimpleName
     return SimpleNamespace(**{name: kind.sym(name, *shape) for name, shape in sized.items()})
 
 
-def named_function(name: str, inputs: SimpleNamespace, outputs: Mapping[str, Any], **options: Any) -> ca.Function:
+def named_function(name: str, inputs: SimpleNamespace, outputs: Mapping[str, Any]) -> ca.Function:
     """Return the dense function of named symbols and named expressions.
 
     Args:
         name: the function's name.
         inputs: symbols, as :func:`symbols` makes them.
         outputs: expressions by name.
-        options: of casadi.Function.
     """
     given = vars(inputs)
     results = [ca.densify(e) for e in outputs.values()]
-    return ca.Function(name, list(given.values()), results, list(given), list(outputs), options)
+    return ca.Function(name, list(given.values()), results, list(given), list(outputs))
 
 
 def call_named(function: ca.Function, *sources: SimpleNamespace | Mapping[str, Any]) -> SimpleNamespace:

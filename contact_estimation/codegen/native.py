@@ -36,19 +36,18 @@ def casadi_libraries(*names: str) -> tuple[str, ...]:
     return (f"-I{folder / 'include'}", f"-L{folder}", f"-Wl,-rpath,{folder}", "-Wl,--no-as-needed", *libraries)
 
 
-def load_native(name: str, source: str, flags: tuple[str, ...] = (), cache: Path | None = None) -> ctypes.CDLL:
+def load_native(name: str, source: str, flags: tuple[str, ...] = ()) -> ctypes.CDLL:
     """Load C text as a shared object, compiled now or found in the cache.
 
     Args:
         name: part of the file's name.
         source: C text.
         flags: further compiler flags, for example :func:`casadi_libraries`.
-        cache: cache folder, default the user's.
 
     Raises:
         CodegenError: there is no compiler, it failed, or the object cannot be loaded.
     """
-    target = shared_object(name, source, flags=(*OPTIMISE_FLAGS, *flags), cache=cache)
+    target = shared_object(name, source, flags=(*OPTIMISE_FLAGS, *flags))
     try:
         return ctypes.CDLL(str(target))
     except OSError as error:
