@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "contact_estimation"
-GROUND = {"exceptions", "plugins", "settings"}
+GROUND = {"atomic_write", "exceptions", "plugins", "settings"}
 #: Importable only where ROS is installed.
 ROS = re.compile(
     r"^(rclpy|rosidl_\w+|ament_\w+|launch|launch_ros|\w+_msgs|std_srvs|contact_estimation\.(msg|srv))(\.|$)"

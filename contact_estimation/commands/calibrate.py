@@ -17,7 +17,8 @@ from contact_estimation.commands.inputs import (
     load_sensors,
     names_settings_file,
     open_for,
-    write_yaml,
+    write_settings_file,
+    yaml_text,
 )
 from contact_estimation.commands.output import Progress, command_line, emit_verdict, text_table
 from contact_estimation.exceptions import ConfigError, IdentificationError
@@ -139,18 +140,17 @@ def _write(
     command = f"Written by: {command_line(args)}"
     header = f"{command}\nA _std is what to expect of a new run; the comments are intervals of the identification."
     header += f"\n{verdict.as_text()}"
-    values = args.out
-    if not names_settings_file(args.out):
-        settings = calibrated_robot(robot.settings, seen, result)
-        side = "motor" if seen is robot else "link"
-        path = robot_file(robot.settings, "actuators")
-        base = from_yaml(ActuatorSettings, path) if path else None
-        actuators = calibrated_actuators(Arm(settings).measured_at(side), result, recordings, base)
-        folder = write_profile(settings, args.out)
-        values = folder / "calibration.yaml"
-        write_yaml(folder / "actuators.yaml", to_mapping(actuators), command)
-    values.parent.mkdir(parents=True, exist_ok=True)
-    values.write_text(as_yaml(robot, result, found, header))
+    values = as_yaml(robot, result, found, header)
+    if names_settings_file(args.out):
+        write_settings_file(args.out, values)
+        return
+    settings = calibrated_robot(robot.settings, seen, result)
+    side = "motor" if seen is robot else "link"
+    path = robot_file(robot.settings, "actuators")
+    base = from_yaml(ActuatorSettings, path) if path else None
+    actuators = calibrated_actuators(Arm(settings).measured_at(side), result, recordings, base)
+    files = {"actuators.yaml": yaml_text(to_mapping(actuators), command), "calibration.yaml": values}
+    write_profile(settings, args.out, files)
 
 
 def _unchecked(recordings: list[Recording]) -> Iterator[str]:

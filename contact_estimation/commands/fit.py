@@ -18,7 +18,8 @@ from contact_estimation.commands.inputs import (
     add_robot_argument,
     load_robot,
     read_recordings,
-    write_yaml,
+    write_settings_file,
+    yaml_text,
 )
 from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import Progress, check_output_file, command_line, emit
@@ -122,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
         f"Written by: {command_line(args)}\n"
         "Fitted: stiffness [N/m, base axes], rest [m, base frame] and point [m, TCP frame] of every contact."
     )
-    write_yaml(args.out, mapping, header)
+    write_settings_file(args.out, yaml_text(mapping, header))
     text = f"{found.text}\nwritten to {args.out}; use it with: contact-estimation replay ... --config {args.out}"
     emit(args, {"objective": args.objective, **found.result, "out": str(args.out)}, text)
     return 0

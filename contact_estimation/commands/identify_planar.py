@@ -129,7 +129,9 @@ def run(args: argparse.Namespace) -> int:
 def _draw(args: argparse.Namespace, make: Callable[[], Figure]) -> None:
     """Write the figure ``make`` returns, where one was asked for."""
     if args.figure:
-        make().savefig(args.figure)
+        from contact_estimation.viz.style import save_figure
+
+        save_figure(make(), args.figure)
 
 
 def _table1(args: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contact_estimation.atomic_write import atomic_write_text
 from contact_estimation.commands.output import check_output_file, warn
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import find_config
@@ -261,22 +262,30 @@ def check_profile_out(robot: Arm, out: Path | None, recordings: Sequence[Path]) 
         check_profile_folder(robot.settings, out)
 
 
-def write_yaml(path: Path, mapping: dict[str, Any], header: str) -> None:
-    """Write ``mapping`` as YAML below comment lines, making the folder.
+def yaml_text(mapping: dict[str, Any], header: str) -> str:
+    """Return ``mapping`` as YAML below comment lines.
 
     Args:
-        path: the file.
         mapping: plain values.
         header: text of the comment.
-
-    Raises:
-        ConfigError: the file cannot be written.
     """
     import yaml
 
     comment = "".join(f"# {line}\n" for line in header.splitlines())
+    return comment + str(yaml.safe_dump(mapping, sort_keys=False, default_flow_style=None))
+
+
+def write_settings_file(path: Path, text: str) -> None:
+    """Write the file of settings that ``--out`` names, making its folder.
+
+    Args:
+        path: the file.
+        text: its content, as of :func:`yaml_text`.
+
+    Raises:
+        ConfigError: the file cannot be written; an earlier one of this name is as before.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(comment + yaml.safe_dump(mapping, sort_keys=False, default_flow_style=None))
+        atomic_write_text(path, text)
     except OSError as error:
         raise ConfigError(f"{path} cannot be written ({error.strerror}); choose another --out") from error

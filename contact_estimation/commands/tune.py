@@ -15,7 +15,8 @@ from contact_estimation.commands.inputs import (
     load_robot,
     names_settings_file,
     read_recordings,
-    write_yaml,
+    write_settings_file,
+    yaml_text,
 )
 from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import Progress, command_line, emit_verdict, text_table
@@ -103,10 +104,11 @@ def _write(args: argparse.Namespace, robot: Arm, noise: NoiseSettings, verdict: 
     from contact_estimation.robot.profile import write_profile
     from contact_estimation.settings import to_mapping
 
-    path = args.out
-    if not names_settings_file(path):
-        path = write_profile(robot.settings, path) / noise.profile_file(Path(args.config).stem)
-    write_yaml(path, to_mapping(noise.values), f"Written by: {command_line(args)}\n{verdict.as_text()}")
+    text = yaml_text(to_mapping(noise.values), f"Written by: {command_line(args)}\n{verdict.as_text()}")
+    if names_settings_file(args.out):
+        write_settings_file(args.out, text)
+    else:
+        write_profile(robot.settings, args.out, {noise.profile_file(Path(args.config).stem): text})
 
 
 def _before_and_after(found: Tuning) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import threading
 import webbrowser
 from pathlib import Path
 
+from contact_estimation.atomic_write import atomic_write_text
 from contact_estimation.commands.inputs import (
     RECORDED,
     add_recording_arguments,
@@ -46,8 +47,7 @@ def run(args: argparse.Namespace) -> int:
     check_number("--port", args.port, least=0, most=65535)
     page = _page(args)
     if args.out is not None:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(page)
+        atomic_write_text(args.out, page)
         emit(args, {"page": str(args.out)}, str(args.out))
         return 0
     from contact_estimation.viz.server import PageServer

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from contact_estimation.atomic_write import atomic_write_text
 from contact_estimation.evaluation.rows import Row
 from contact_estimation.evaluation.tables import (
     distribution_table,
@@ -55,10 +57,11 @@ def write_reports(
     page = _page(rows, tasks, observers, executor)
     page.heading("Make it again")
     page.code(command)
+    table = io.StringIO(newline="")
+    csv.writer(table).writerows([header(), *([cell(c, 6) for c in line] for line in lines(rows, observers))])
     try:
         path = page.write(folder / "report.html")
-        with (folder / "table.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([header(), *([cell(c, 6) for c in line] for line in lines(rows, observers))])
+        atomic_write_text(folder / "table.csv", table.getvalue())
     except OSError as error:
         raise RecordingError(f"{folder} cannot be written ({error.strerror}); choose another --report") from error
     return path

@@ -10,6 +10,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
+from contact_estimation.atomic_write import atomic_write
 from contact_estimation.io.row_file import BLOCK, RowFile
 
 
@@ -42,12 +43,11 @@ class Archive:
             The path.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: it cannot be written; an earlier file of this name is as before.
         """
         path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
         rows = max(map(len, self._columns.values()), default=0)
-        with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
+        with atomic_write(path) as file, zipfile.ZipFile(file, "w", allowZip64=True) as archive:
             for name, value in whole.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     npy.write_array(member, np.asanyarray(value), allow_pickle=False)

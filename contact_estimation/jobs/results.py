@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
+from contact_estimation.atomic_write import atomic_write_text
 from contact_estimation.exceptions import JobError
 
 _BLOCK = 1 << 20  # [bytes] read at once
@@ -48,11 +48,8 @@ class Results:
         Raises:
             JobError: it cannot be written.
         """
-        path = self._path(key)
-        part = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            part.write_text(json.dumps(result))
-            part.replace(path)
+            atomic_write_text(self._path(key), json.dumps(result))
         except OSError as error:
             raise JobError(f"a result cannot be written to {self.folder} ({error.strerror}); name another") from error
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
+from contact_estimation.atomic_write import atomic_write, atomic_write_text
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot.description import urdf_path
 from contact_estimation.robot.settings import RobotSettings, load_robot_settings
@@ -32,39 +35,56 @@ def _own(settings: RobotSettings, folder: Path) -> bool:
     return bool(settings.folder) and folder.exists() and folder.samefile(settings.folder)
 
 
-def write_profile(settings: RobotSettings, folder: Path) -> Path:
+def write_profile(settings: RobotSettings, folder: Path, texts: Mapping[str, str] | None = None) -> Path:
     """Copy everything of a robot's profile, so that ``--robot FOLDER`` loads the robot of these settings.
+
+    Every file is written completely or not at all. ``robot.yaml`` is the last one, and no folder loads without it.
 
     Args:
         settings: the robot's settings; they become the folder's ``robot.yaml``.
-        folder: what is made. The profile's own folder is left as it is while it has these settings; with other settings
-            its ``robot.yaml`` is overwritten, and the comments there are lost.
+        folder: what is made. The profile's own folder keeps its ``robot.yaml`` while it has these settings; with other
+            settings it is overwritten, and the comments there are lost.
+        texts: path within the folder -> content, of files that replace the profile's own.
 
     Returns:
         The folder.
 
     Raises:
-        ConfigError: the folder holds something else, or cannot be written.
+        ConfigError: the folder holds something else, or cannot be written; a new folder is then removed.
     """
     check_profile_folder(settings, folder)
-    source, own = Path(settings.folder) if settings.folder else None, _own(settings, folder)
-    if own and (folder / "robot.yaml").is_file() and load_robot_settings(str(folder)) == settings:
-        return folder
-    description = urdf_path(settings)
-    tool = Path(settings.tool)
-    named = {"folder": "", "urdf": description.name, "tool": tool.stem}
-    text = yaml.safe_dump({**to_mapping(settings), **named}, sort_keys=False)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Beside a lone YAML file there are the user's files, no profile.
-        if not own and source is not None and (source / "robot.yaml").is_file():
-            shutil.copytree(source, folder, dirs_exist_ok=True)
-        (folder / "robot.yaml").write_text(text)
+    source, own, new = Path(settings.folder) if settings.folder else None, _own(settings, folder), not folder.exists()
+    unchanged = own and (folder / "robot.yaml").is_file() and load_robot_settings(str(folder)) == settings
+    texts, has_profile = dict(texts or {}), source is not None and (source / "robot.yaml").is_file()
+    # Beside a lone YAML file there are the user's files, no profile.
+    copies = _files(Path(settings.folder)) if has_profile and not own else {}
+    if not unchanged:
+        description, tool = urdf_path(settings), Path(settings.tool)
         if not (folder / description.name).exists():
-            shutil.copy(description, folder / description.name)
+            copies.setdefault(description.name, description)
         if settings.tool:
-            (folder / "tools").mkdir(exist_ok=True)
-            (folder / "tools" / tool.name).write_text(tool.read_text())
+            copies[f"tools/{tool.name}"] = tool
+        named = {"folder": "", "urdf": description.name, "tool": tool.stem}
+        texts["robot.yaml"] = yaml.safe_dump({**to_mapping(settings), **named}, sort_keys=False)
+    try:
+        for name, file in copies.items():
+            if name not in texts:
+                _copy(file, folder / name)
+        for name, text in texts.items():
+            atomic_write_text(folder / name, text)
     except OSError as error:
+        if new:
+            shutil.rmtree(folder, ignore_errors=True)
         raise ConfigError(f"{folder} cannot be written ({error.strerror}); name another folder") from error
     return folder
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """Return all files below a folder by their paths in it."""
+    found = (Path(at) / name for at, _, names in os.walk(folder, followlinks=True) for name in names)
+    return {file.relative_to(folder).as_posix(): file for file in found}
+
+
+def _copy(source: Path, target: Path) -> None:
+    with source.open("rb") as file, atomic_write(target) as copy:
+        shutil.copyfileobj(file, copy)

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from contact_estimation.atomic_write import atomic_write_text
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -79,14 +81,21 @@ class Page:
         )
 
     def write(self, path: Path | str) -> Path:
-        """Write the page to ``path``, making its folder; returns the path."""
+        """Write the page to ``path``, making its folder; returns the path.
+
+        Args:
+            path: of the page.
+
+        Raises:
+            OSError: it cannot be written; an earlier page of this name is as before.
+        """
         path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
+        atomic_write_text(
+            path,
             f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(self._title)}</title>"
             f"<meta name=viewport content='width=device-width'><style>{_CSS}</style>\n"
             + "\n".join(self._parts)
-            + "\n</html>\n"
+            + "\n</html>\n",
         )
         return path
 

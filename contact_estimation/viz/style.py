@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -12,6 +13,8 @@ import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from contact_estimation.atomic_write import atomic_write
 
 #: Colours that stay apart for colour-blind readers (Okabe and Ito), truth first.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -53,6 +56,21 @@ def figure(
             rows, columns, figsize=(width, height * rows), squeeze=False, layout="constrained", **options
         )
     return fig, axes
+
+
+def save_figure(fig: Figure, path: Path | str) -> None:
+    """Write a figure, making its folder.
+
+    Args:
+        fig: the figure.
+        path: of the picture; its ending is the format, PNG where it has none.
+
+    Raises:
+        OSError: it cannot be written; an earlier picture of this name is as before.
+        ValueError: matplotlib does not write this format.
+    """
+    with atomic_write(path) as file:
+        fig.savefig(file, format=Path(path).suffix[1:] or "png")
 
 
 def band(axis: Axes, t: np.ndarray, mean: np.ndarray, std: np.ndarray, colour: str, label: str | None = None) -> None:

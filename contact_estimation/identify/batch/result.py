@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.stats
 
+from contact_estimation.atomic_write import atomic_write
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch.bordered import Factorisation
 from contact_estimation.identify.batch.engine import contact_forces
@@ -73,10 +74,14 @@ class Result:
 
         Args:
             path: of the file.
+
+        Raises:
+            OSError: it cannot be written; an earlier file of this name is as before.
         """
         names, values, stds = (np.array([getattr(p, key) for p in self.parameters]) for key in ("name", "value", "std"))
         arrays = {name: getattr(self, name) for name in ("t", "q", "v", "a", "contact_force", "cost")}
-        np.savez_compressed(path, **arrays, parameter_names=names, parameter_values=values, parameter_std=stds)
+        with atomic_write(path) as file:
+            np.savez_compressed(file, **arrays, parameter_names=names, parameter_values=values, parameter_std=stds)
 
 
 def read_out(

@@ -10,7 +10,7 @@ import numpy as np
 from contact_estimation.studies.mpc.probe_press import Explored, PressRecord, ProbePressSettings
 from contact_estimation.studies.probing.report import parameter_panel, shared_legend
 from contact_estimation.viz.html import Page
-from contact_estimation.viz.style import COLOURS, TRUTH, figure
+from contact_estimation.viz.style import COLOURS, TRUTH, figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +52,6 @@ def probe_report(
         path of the report.
     """
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     page = Page(
         f"Probe and press: {settings.robot}",
         "Paper 4 to paper 2: the arm explores a surface through its impedance controller, then presses under MPC.",
@@ -78,7 +77,7 @@ def probe_report(
             "True normal force, and the way along the surface.",
         ),
     ):
-        drawing.savefig(folder / name)
+        save_figure(drawing, folder / name)
         page.heading(heading)
         page.figure(drawing, caption)
     return page.write(folder / "report.html")

@@ -10,7 +10,7 @@ import numpy as np
 from contact_estimation.identify.probing.excitation import ExcitationSettings
 from contact_estimation.studies.probing.score import Trace, errors_text
 from contact_estimation.viz.html import Page
-from contact_estimation.viz.style import COLOURS, TRUTH, band, figure
+from contact_estimation.viz.style import COLOURS, TRUTH, band, figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,10 +83,9 @@ def page(results: dict[str, dict[str, Any]], figures: dict[str, Figure], command
 
 def write_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
     """Save figures as ``<folder>/<name>.png``; returns the paths."""
-    folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.png" for name in figures]
     for path, fig in zip(paths, figures.values()):
-        fig.savefig(path)
+        save_figure(fig, path)
     return paths
 
 
