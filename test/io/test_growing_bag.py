@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from full_disk import full_disk
 from rosbags.typesys import Stores, get_typestore
 
 from contact_estimation.cli import main
@@ -31,17 +30,6 @@ def message(k: int) -> bytes:
 def write(bag: GrowingBag, numbers: range) -> None:
     for k in numbers:
         bag.write(JOINT_STATES_TOPIC, JOINT_STATE, k + 1, bytes(message(k)))
-
-
-@contextmanager
-def full_disk(size: int):
-    """Files of this process stop growing at a size [byte]: Python ignores the signal, the write fails."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def saved(path, tmp_path, capsys) -> list[float]:
