@@ -179,7 +179,7 @@ def test_an_archive_that_fails_leaves_none(tmp_path):
 
 def test_a_profile_that_fails_still_loads_as_before_or_not_at_all(tmp_path):
     settings = load_robot_settings("ur16e")
-    with full_disk(500), pytest.raises(ConfigError, match="new cannot be written .File too large"):
+    with full_disk(500), pytest.raises(ConfigError, match=r"new cannot be written \(File too large\)"):
         write_profile(settings, tmp_path / "new")
     assert not (tmp_path / "new").exists()
     folder = write_profile(settings, tmp_path / "mine")

@@ -16,6 +16,7 @@ from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.io.recording import Recording, TcpRotation, given_names
 from contact_estimation.io.recovery import journals
 from contact_estimation.io.row_file import BLOCK
+from contact_estimation.io.temporary import has_no_room, temporary_file_error
 from contact_estimation.io.topic_buffer import TopicBuffer
 from contact_estimation.io.topics import (
     JOINT_STATE,
@@ -74,7 +75,7 @@ class BagFile:
 
     Raises:
         RecordingError: the bag is empty, truncated or no bag; a topic is absent (those there are, are listed), of
-            another type or empty; joints are missing.
+            another type or empty; joints are missing; the disk of temporary files takes no more.
 
     Topics without a message are taken for absent, as a recorder leaves them of publishers that said nothing.
 
@@ -116,6 +117,8 @@ class BagFile:
         except (
             Exception
         ) as error:  # a damaged file makes rosbags raise nearly anything: its own, struct's, apsw's, zstd's
+            if has_no_room(error):
+                raise temporary_file_error(error) from error
             raise RecordingError(_unreadable(self._path, error)) from error
         self.notes = tuple(buffer.left_out for buffer in buffers.values() if buffer.left_out)
         self._topics, self._joint_names = topics, buffers[topics.joint_states].joint_names

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from contact_estimation.exceptions import RecordingError
+from contact_estimation.io.temporary import has_no_room, temporary_file_error
 
 _SQLITE = b"SQLite format 3\x00"
 MAGIC = b"\x89MCAP0\r\n"
@@ -86,7 +87,7 @@ def whole_bag(path: Path) -> Iterator[tuple[Path, str]]:
         The path, and what is lost; "": nothing was cut off.
 
     Raises:
-        RecordingError: nothing can be recovered.
+        RecordingError: nothing can be recovered, or the disk of temporary files takes no more.
     """
     file = cut_off_file(path)
     if file is None:
@@ -96,14 +97,30 @@ def whole_bag(path: Path) -> Iterator[tuple[Path, str]]:
     if file.suffix == ".mcap" and _ends(file):
         yield file, lost + "0 bytes behind its last complete record are lost"
         return
-    with tempfile.TemporaryDirectory(prefix="contact_estimation_") as folder:
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="contact_estimation_"))
+        except OSError as error:
+            raise temporary_file_error(error) from error
         copy = Path(folder) / file.name
+        yield copy, lost + _recover(file, copy)
+
+
+def _recover(file: Path, copy: Path) -> str:
+    """Copy what a file holds, with an end; return what is lost.
+
+    Raises:
+        RecordingError: nothing can be recovered, or the disk of the copy takes no more.
+    """
+    try:
         if file.suffix == ".mcap":
-            lost += f"{_copy_complete(file, copy)} bytes behind its last complete record are lost"
-        else:
-            _copy_committed(file, copy)
-            lost += "what its recorder had not committed to the database is lost"
-        yield copy, lost
+            return f"{_copy_complete(file, copy)} bytes behind its last complete record are lost"
+        _copy_committed(file, copy)
+    except (OSError, sqlite3.Error) as error:
+        if has_no_room(error):
+            raise temporary_file_error(error) from error
+        raise
+    return "what its recorder had not committed to the database is lost"
 
 
 def _copy_complete(file: Path, copy: Path) -> int:
@@ -138,6 +155,8 @@ def _copy_committed(file: Path, copy: Path) -> None:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             database.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
+        if has_no_room(error):
+            raise
         raise RecordingError(
             f"{file} cannot be recovered ({error}); 'sqlite3 {file} .recover' finds what is left of a damaged database"
         ) from error
