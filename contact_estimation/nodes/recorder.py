@@ -18,9 +18,10 @@ from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.io.growing_bag import GrowingBag
 from contact_estimation.io.topics import ROBOT_TOPIC, SENSORS_TOPIC, TEXT, TOOL_TOPIC
 from contact_estimation.msg import ContactEstimate
-from contact_estimation.ros import convert, parameters, qos
+from contact_estimation.ros import arrival as arrivals, convert, parameters, qos
+from contact_estimation.ros.arrival import Arrival, OnePublisher, TopicLosses
 from contact_estimation.ros.bag_types import typestore
-from contact_estimation.ros.estimate_topic import EstimateTopic
+from contact_estimation.ros.estimate_topic import SILENCE
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.frames import status_name
 from contact_estimation.ros.node_settings import RecorderParameters
@@ -37,7 +38,8 @@ class Recorder(Node):
 
     The bag is complete when the node was stopped by a signal. Killed, it leaves what was flushed twice a second, which
     ``contact-estimation convert`` reads. On a full disk the node drops what comes, says so in its diagnostics until it
-    is stopped, and then gives exit code 2: its end would end a launch, with the estimators.
+    is stopped, and then gives exit code 2: its end would end a launch, with the estimators. Messages that never came,
+    because this node or the machine was too slow, are counted in the diagnostics and in the node's last line.
     """
 
     def __init__(self) -> None:
@@ -50,6 +52,7 @@ class Recorder(Node):
         except RecordingError as error:
             raise ConfigError(f"parameter 'bag': {error}") from error
         self._last_ns, self.exit_code = 0, 0
+        self._losses: dict[str, TopicLosses] = {}
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         steady_timer(self, FLUSH_PERIOD, self._flush)
         steady_timer(self, REPORT_PERIOD, self._report)
@@ -68,21 +71,21 @@ class Recorder(Node):
         self._bag.write(topic, type_name, self._last_ns, raw)
 
     def _record(self, topic: str, type_name: str, cls: Any) -> None:
-        def write(raw: bytes) -> None:
+        losses = self._losses[topic] = TopicLosses()
+        estimator = OnePublisher(SILENCE) if cls is ContactEstimate else None
+
+        def take(raw: bytes, arrival: Arrival) -> None:
             self._write(topic, type_name, raw)
+            t = time.monotonic()
+            losses.add(arrival, t)
+            if estimator is not None and not estimator.follows(arrival.number, t) and losses.publishers > 1:
+                self.get_logger().error(
+                    f"two estimators publish on {topic}, and the bag mixes their estimates: one estimator per topic; "
+                    "end one, or give it another name or namespace",
+                    throttle_duration_sec=5.0,
+                )
 
-        def write_other(raw: bytes) -> None:
-            write(raw)
-            self.get_logger().error(
-                f"two estimators publish on {topic}, and the bag mixes their estimates: one estimator per topic; "
-                "end one, or give it another name or namespace",
-                throttle_duration_sec=5.0,
-            )
-
-        if cls is ContactEstimate:
-            EstimateTopic(self, topic, write, self._profile, write_other)
-        else:
-            self.create_subscription(cls, topic, write, self._profile, raw=True)
+        arrivals.subscribe(self, cls, topic, take, self._profile, raw=True)
 
     @staticmethod
     def _parse(entry: str) -> tuple[str, str, Any]:
@@ -105,17 +108,22 @@ class Recorder(Node):
             self._report()
 
     def _report(self) -> None:
-        """Say how much is written, and whether the disk takes more."""
+        """Say how much is written, what was lost, and whether the disk takes more."""
         level, message, left = DiagnosticStatus.OK, "recording", self._bag.seconds_left()
+        lost = self._lost()
         if self._bag.problem:
             level, message = DiagnosticStatus.ERROR, self._bag.problem
         elif left < _SHORT:
             level, message = DiagnosticStatus.WARN, f"the disk is full in {left:.0f} s: make room, or end the recording"
+        elif lost:
+            level = DiagnosticStatus.WARN
+            message = f"the bag lacks messages that never came ({lost}): this node or the machine was too slow"
         values = {
             "bag": str(self._bag.path),
             "messages": str(self._bag.flushed),
             "size [MB]": f"{1e-6 * self._bag.size:.1f}",
             "disk lasts [s]": f"{left:.0f}",
+            "lost": str(sum(losses.lost for losses in self._losses.values())),
         }
         status = DiagnosticStatus(
             level=level,
@@ -126,13 +134,18 @@ class Recorder(Node):
         head = convert.header(self.get_clock().now().nanoseconds, "")
         self._diagnostics.publish(DiagnosticArray(header=head, status=[status]))
 
+    def _lost(self) -> str:
+        """Say how many messages never came, of which topics; "" where there are none."""
+        return ", ".join(f"{losses.lost} of {topic}" for topic, losses in self._losses.items() if losses.lost)
+
     def close(self) -> None:
         """Finish the bag."""
         self._bag.close()
         if self._bag.problem:
             self.exit_code = 2
             print(f"error: {self._bag.problem}", file=sys.stderr, flush=True)
-        print(f"{self._bag.flushed} messages recorded", flush=True)  # the logger publishes too, and ROS is shut down
+        # The logger publishes too, and ROS is shut down.
+        print(f"{self._bag.flushed} messages recorded, {self._lost() or 'none'} lost", flush=True)
 
 
 def main(args: list[str] | None = None) -> int:

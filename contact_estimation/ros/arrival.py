@@ -19,6 +19,8 @@ from rclpy.subscription import Subscription
 
 #: No publisher sends faster [Hz], nor more ahead of its time where messages were delayed.
 _MOST_RATE, _MOST_AHEAD = 2000.0, 10
+#: [s] A publisher that is silent for so much longer than the topic is forgotten, and all but so many.
+_FORGET_AFTER, _MOST_PUBLISHERS = 5.0, 16
 
 
 class Arrival(NamedTuple):
@@ -27,10 +29,12 @@ class Arrival(NamedTuple):
     Attributes:
         number: of the message among those of its publisher, from 1; 0 where the middleware does not count.
         waited: time since this process received it [s].
+        sent: when it was published [s], by the publisher's clock; 0 where the middleware does not tell.
     """
 
     number: int = 0
     waited: float = 0.0
+    sent: float = 0.0
 
 
 #: Of what came by no message.
@@ -59,7 +63,8 @@ def subscribe(
         message, information = given[0] if len(given) == 1 else given
         received = information["received_timestamp"]
         waited = 1e-9 * (time.time_ns() - received) if received else 0.0
-        callback(message, Arrival(information["publication_sequence_number"] or 0, max(waited, 0.0)))
+        number, sent = information["publication_sequence_number"] or 0, 1e-9 * information["source_timestamp"]
+        callback(message, Arrival(number, max(waited, 0.0), sent))
 
     subscription = node.create_subscription(cls, topic, take, profile, raw=raw)
     subscription._callback_type = Subscription.CallbackType.WithMessageInfo
@@ -138,3 +143,76 @@ class LostMessages:
         missing = number - self._number - 1 if 0 < self._number < number else 0
         self._number = number
         return missing
+
+
+class _Publisher(NamedTuple):
+    """What is known of one publisher of a topic.
+
+    Attributes:
+        number: of its last message.
+        sent: when that was published [s], by its clock.
+        heard: when that came [s].
+        gap: number of the first message that was lost last.
+        missing: how many were lost there.
+    """
+
+    number: int
+    sent: float
+    heard: float
+    gap: int = 0
+    missing: int = 0
+
+    def may_send(self, number: int, sent: float) -> bool:
+        """Return whether a number that is published at ``sent`` [s] may be of this publisher."""
+        most = self.number + _MOST_AHEAD + _MOST_RATE * max(sent - self.sent, 0.0)
+        return self.number < number <= most
+
+
+class TopicLosses:
+    """Counts the messages of a topic that never came, also where several publishers send on it.
+
+    A message continues the publisher whose last number is the nearest below its own, if one publisher can have sent so
+    many meanwhile; else it is the first one of another publisher. Where the next message of the continued publisher
+    comes after all, nothing was lost: the two are told apart from then on. What is lost last shows when another message
+    comes.
+
+    Attributes:
+        lost: messages that never came.
+    """
+
+    def __init__(self) -> None:
+        self.lost = 0
+        self._publishers: list[_Publisher] = []  # the last one that was heard at the end
+        self._heard = -math.inf
+
+    @property
+    def publishers(self) -> int:
+        """Number of publishers that were heard lately."""
+        return len(self._publishers)
+
+    def add(self, arrival: Arrival, t: float) -> None:
+        """Take the next message.
+
+        Args:
+            arrival: of the message.
+            t: when it came [s], on any clock that only advances.
+        """
+        number, sent = arrival.number, arrival.sent
+        if not number:
+            return
+        known = [p for p in self._publishers[-_MOST_PUBLISHERS:] if p.heard >= self._heard - _FORGET_AFTER]
+        self._publishers, self._heard = known, t
+        before = max((p for p in known if p.may_send(number, sent)), default=None)
+        missing = 0 if before is None else number - before.number - 1
+        if before is None or missing:
+            for k, other in enumerate(known):
+                if other.missing and other.gap == number:  # it is of the publisher whose place the other one took
+                    self.lost -= other.missing
+                    known[k], before, missing = other._replace(missing=0), None, 0
+        if before is None:
+            known.append(_Publisher(number, sent, t))
+            return
+        known.remove(before)
+        gap = (before.number + 1, missing) if missing else (before.gap, before.missing)
+        known.append(_Publisher(number, sent, t, *gap))
+        self.lost += missing

@@ -14,7 +14,7 @@ from sensor_msgs.msg import JointState
 
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, qos
-from contact_estimation.ros.arrival import LostMessages
+from contact_estimation.ros.arrival import Arrival, LostMessages, TopicLosses
 from contact_estimation.ros.diagnostics import StreamHealth
 
 
@@ -82,3 +82,56 @@ def test_a_period_with_lost_samples_is_a_warning():
         found.append(health.report(0, Counter(lost=lost), {}).status[0])
     assert [status.level for status in found] == [DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.OK]
     assert found[1].message.startswith("12 samples were lost before this node")
+
+
+def heard(losses: TopicLosses, *numbers: int, begin: float = 0.0, rate: float = 500.0) -> int:
+    """Give numbers, published at a rate [Hz] from ``begin`` [s] on and heard at once; how many are lost by then."""
+    for k, number in enumerate(numbers):
+        sent = begin + k / rate
+        losses.add(Arrival(number, 0.0, 1e9 + sent), sent)
+    return losses.lost
+
+
+def test_numbers_that_one_publisher_leaves_out_are_lost():
+    losses = TopicLosses()
+    assert heard(losses, 70, 71, 72) == 0
+    assert heard(losses, 75, 76, begin=0.012) == 2
+    assert heard(losses, 1577, begin=3.0) == 1502 and losses.publishers == 1
+
+
+def test_what_was_lost_behind_a_backlog_is_lost():
+    """A process that was suspended reads what queues kept at once, and then hears the newest: 3 s were published."""
+    losses = TopicLosses()
+    for number, sent in ((1, 0.002), (2, 0.004), (1502, 3.004)):
+        losses.add(Arrival(number, 0.0, 1e9 + sent), 50.0)
+    assert losses.lost == 1499 and losses.publishers == 1
+
+
+def test_several_publishers_of_a_topic_lose_nothing_by_being_several():
+    """Whatever their numbers are when they are first heard: far apart, near, equal, in either order."""
+    for others in (5, 999, 1000, 1001, 1007, 40_000):
+        for first, second in ((1000, others), (others, 1000)):
+            losses = TopicLosses()
+            for k in range(50):
+                heard(losses, first + k, second + k, begin=0.004 * k)
+            assert losses.lost == 0 and losses.publishers == 2, (first, second)
+
+
+def test_each_of_two_publishers_loses_its_own():
+    losses = TopicLosses()
+    for k in (*range(20), *range(1520, 1540)):
+        heard(losses, 1000 + k, begin=0.002 * k)
+        if k % 10 == 0:
+            heard(losses, 50 + k // 10, begin=0.002 * k)
+    assert losses.lost == 1500 + 150
+
+
+def test_a_publisher_that_begins_anew_has_lost_nothing():
+    losses = TopicLosses()
+    heard(losses, *range(600, 620))
+    assert heard(losses, *range(1, 1000), begin=0.5) == 0
+    assert heard(losses, *range(1, 1000), begin=9.0) == 0
+
+
+def test_where_the_middleware_does_not_count_nothing_is_lost():
+    assert heard(TopicLosses(), 0, 0, 0) == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import resource
+import signal
+import time
 
 import arm_samples as samples
 import numpy as np
@@ -65,6 +67,60 @@ def test_a_recorder_tells_that_two_estimators_share_a_topic(graph, tmp_path):
             assert graph.spin(lambda: said in recorder.text()), recorder.text()
         assert recorder.stop() == 0, recorder.text()
     for publisher in publishers:
+        graph.node.destroy_publisher(publisher)
+
+
+def test_a_recorder_tells_what_it_lost_while_it_was_suspended(graph, arm, tmp_path):
+    """More samples come than queues hold, beside the estimates of an estimator and a gripper on the arm's topic."""
+    recording, bag, sent = samples.recording(arm, 3000), tmp_path / "bag", itertools.count()
+    told = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
+    estimates = "/estimator/contact_estimate"
+    made = [("/joint_states", JointState), ("/joint_states", JointState), (estimates, ContactEstimate)]
+    states, gripper, estimator = [graph.node.create_publisher(cls, topic, qos.SENSOR) for topic, cls in made]
+
+    def send(count: int) -> None:
+        for _ in range(count):
+            row = next(sent)
+            head = convert.header(int(recording.stamps_ns[row]), arm.base_frame)
+            values = recording.q[row], recording.dq[row], recording.tau[row]
+            states.publish(convert.joint_state(head, arm.joint_names, *values))
+            if row % 10 == 0:
+                gripper.publish(convert.joint_state(head, ["finger"], *[np.zeros(1)] * 3))
+            estimator.publish(ContactEstimate())
+            time.sleep(0.001)
+
+    def last() -> DiagnosticStatus:
+        return [s for m in told for s in m.status if s.name == "recorder"][-1]
+
+    def report() -> tuple[bytes, int]:
+        told.clear()
+        assert graph.spin(lambda: sum(s.name == "recorder" for m in told for s in m.status) > 1)
+        return last().level, int(next(v.value for v in last().values if v.key == "lost"))
+
+    topics = ["/joint_states:sensor_msgs/msg/JointState", f"{estimates}:contact_estimation/msg/ContactEstimate"]
+    with graph.start("recorder", {"bag": str(bag), "topics": topics}) as recorder:
+        for topic in ("/joint_states", estimates):
+            graph.wait_for_subscriber(topic)
+        send(200)
+        assert report() == (DiagnosticStatus.OK, 0)
+        recorder.process.send_signal(signal.SIGSTOP)
+        send(2000)
+        recorder.process.send_signal(signal.SIGCONT)
+        graph.spin(timeout=1.0)
+        send(100)
+        level, lost = report()
+        assert level == DiagnosticStatus.WARN and lost > 500
+        assert " of /joint_states, " in last().message and f" of {estimates})" in last().message
+        assert recorder.stop() == 0, recorder.text()
+        words = recorder.text()
+    assert " of /joint_states, " in words.splitlines()[-1] and words.rstrip().endswith(f" of {estimates} lost")
+    assert "two estimators" not in words
+    stamps = open_recording(bag, arm.joint_names).stamps_ns
+    first = recording.stamps_ns.tolist().index(stamps[0])
+    missing = 2300 - first - len(stamps)
+    of_states = int(words.split(" messages recorded, ")[1].split()[0])
+    assert missing <= of_states <= 1.2 * missing, "the gripper lost some, too"
+    for publisher in (states, gripper, estimator):
         graph.node.destroy_publisher(publisher)
 
 
