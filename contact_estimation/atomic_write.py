@@ -1,7 +1,7 @@
 """Write a result file completely or not at all: beside its place, then in one step into it.
 
-A disk that fills up, an error or a kill while a result is written leaves the earlier file of that name as it was. Only a
-kill leaves the unfinished file, ``.contact_estimation_*.part``, beside it.
+A disk that fills up, an error or a kill while a result is written leaves the earlier file of that name as it was. Only
+a kill leaves the unfinished file, ``.contact_estimation_*.part``, beside it.
 """
 
 from __future__ import annotations
