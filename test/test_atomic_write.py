@@ -189,6 +189,17 @@ def test_a_profile_that_fails_still_loads_as_before_or_not_at_all(tmp_path):
     assert load_robot_settings(str(folder)) == own
 
 
+@pytest.mark.parametrize("length", [10, 100_000], ids=["robot.yaml does not fit", "actuators.yaml does not fit"])
+def test_a_profile_that_fails_is_no_mixture(tmp_path, length):
+    folder = write_profile(load_robot_settings("ur16e"), tmp_path / "mine")
+    own, before = load_robot_settings(str(folder)), {file: file.read_bytes() for file in folder.rglob("*.yaml")}
+    limit = 500 if length < 500 else 90_000
+    with full_disk(limit), pytest.raises(ConfigError, match="mine cannot be written"):
+        write_profile(replace(own, "test", tool_mass=1.5), folder, {"actuators.yaml": "#" * length})
+    assert {file: file.read_bytes() for file in folder.rglob("*.yaml")} == before
+    assert not list(folder.rglob("*.part"))
+
+
 def test_robot_yaml_is_the_last_file_of_a_profile(tmp_path):
     """A folder without it does not load: not as the robot of half of its files either."""
     text = "x" * 100_000

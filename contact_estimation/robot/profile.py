@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from contact_estimation.atomic_write import atomic_write, atomic_write_text
+from contact_estimation.atomic_write import atomic_write
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot.description import urdf_path
 from contact_estimation.robot.settings import RobotSettings, load_robot_settings
@@ -38,7 +39,8 @@ def _own(settings: RobotSettings, folder: Path) -> bool:
 def write_profile(settings: RobotSettings, folder: Path, texts: Mapping[str, str] | None = None) -> Path:
     """Copy everything of a robot's profile, so that ``--robot FOLDER`` loads the robot of these settings.
 
-    Every file is written completely or not at all. ``robot.yaml`` is the last one, and no folder loads without it.
+    Every file is written completely or not at all, and on a full disk none of those that are there is replaced.
+    ``robot.yaml`` gets its name last; no folder loads without it.
 
     Args:
         settings: the robot's settings; they become the folder's ``robot.yaml``.
@@ -67,11 +69,14 @@ def write_profile(settings: RobotSettings, folder: Path, texts: Mapping[str, str
         named = {"folder": "", "urdf": description.name, "tool": tool.stem}
         texts["robot.yaml"] = yaml.safe_dump({**to_mapping(settings), **named}, sort_keys=False)
     try:
-        for name, file in copies.items():
+        for name, copied in copies.items():
             if name not in texts:
-                _copy(file, folder / name)
-        for name, text in texts.items():
-            atomic_write_text(folder / name, text)
+                _copy(copied, folder / name)
+        with contextlib.ExitStack() as stack:  # leaves in reverse: no file is replaced before all of them are written
+            for name in reversed(texts):
+                file = stack.enter_context(atomic_write(folder / name))
+                file.write(texts[name].encode())
+                file.flush()
     except OSError as error:
         if new:
             shutil.rmtree(folder, ignore_errors=True)
