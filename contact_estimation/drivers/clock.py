@@ -8,6 +8,13 @@ with offset o, drift r and delay d (network, scheduling). The smallest m - s of 
 line through these minima gives o and r (Paxson, "On calibrating measurements of packet transit times", 1998). The
 host's wall clock enters only by its difference to the monotonic clock. A step of it (NTP) moves the stamps at once;
 drift and delay are not estimated from it.
+
+The stamps follow a delay that lasts, because a clock that paused looks the same. Whoever commands the arm must not
+follow it. The lateness is therefore counted from the smallest delay b of the whole connection,
+
+    b_k = min(m_k - s_k, b_{k-1} + r_max (s_k - s_{k-1})),
+
+which rises by no more than the largest accepted drift r_max, and falls at once.
 """
 
 from __future__ import annotations
@@ -24,6 +31,8 @@ _MAX_DRIFT = 200e-6
 _JUMP = 0.02
 #: ... once so many samples in a row have arrived that late, all alike.
 _JUMP_SAMPLES = 25
+#: [s] A delay that lasts so long is no stall: the samples of a stall arrive together, or the connection is given up.
+_LASTING = 0.5
 
 
 class ClockOffset:
@@ -32,14 +41,23 @@ class ClockOffset:
     Attributes:
         jumps: how often the controller's clock paused or was set, or the host's wall clock was.
         drift: of the host's clock against the controller's, 1e-6 is 1 ppm.
+        delay: by how much the last sample came later than the smallest delay since :meth:`begin` [s].
+        lateness: the smallest ``delay`` of the last half second or more [s]; a burst after a stall does not raise it.
     """
 
     def __init__(self) -> None:
         self.jumps, self.drift = 0, 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a connection: the next sample sets the offset and the smallest delay."""
+        self._smallest: tuple[int, int] | None = None  # (stamp, offset with the smallest delay) [ns]
+        self._lately, self._before, self._until = 0.0, 0.0, 0  # [s] smallest delays of two intervals; [ns] the end
+        self.delay = self.lateness = 0.0
         self.restart()
 
     def restart(self) -> None:
-        """Restart, as after a new connection: the next sample sets the offset."""
+        """Let the next sample set the offset of the stamps, as after a lost connection; the smallest delay stays."""
         self._minima: deque[tuple[int, int]] = deque(maxlen=_INTERVALS)
         self._late: deque[int] = deque(maxlen=_JUMP_SAMPLES)
         self._anchor: tuple[int, int] | None = None  # (stamp, offset) of the line [ns]
@@ -71,6 +89,7 @@ class ClockOffset:
             self.jumps += 1
             self._applied += wall - self._wall
             self._wall = wall
+        self._judge(controller_ns, monotonic_ns)
         self._collect(controller_ns, delay)
         self._slew(controller_ns, wall)
         self._last = controller_ns
@@ -82,6 +101,20 @@ class ClockOffset:
         self._opened, self._best = controller_ns, (controller_ns, delay)
         self._anchor, self.drift = (controller_ns, delay), 0.0
         self._wall, self._applied, self._last = wall, delay + wall, controller_ns
+
+    def _judge(self, controller_ns: int, monotonic_ns: int) -> None:
+        """Find how late a sample is, and how late all samples of the last interval or two are."""
+        low = monotonic_ns - controller_ns
+        if self._smallest is not None:
+            stamp, offset = self._smallest
+            low = min(low, offset + round(_MAX_DRIFT * max(controller_ns - stamp, 0)))
+        self._smallest = (controller_ns, low)
+        self.delay = 1e-9 * (monotonic_ns - controller_ns - low)
+        if monotonic_ns >= self._until:
+            self._before, self._lately = self._lately, self.delay
+            self._until = monotonic_ns + round(1e9 * _LASTING)
+        self._lately = min(self._lately, self.delay)
+        self.lateness = min(self._before, self._lately)
 
     def _line(self, controller_ns: int) -> int:
         """Offset [ns] of the monotonic clock that the line predicts."""

@@ -31,6 +31,14 @@ class Clocks:
         stamps = np.array([clock.stamp(*row) for row in rows])
         return 1e-6 * (self.host + self.wall - stamps), stamps, clock
 
+    def lateness(self) -> np.ndarray:
+        """Return delay and lateness (N, 2) of each sample [s]."""
+        clock, rows = ClockOffset(), []
+        for controller, arrived in zip(self.controller.tolist(), self.arrived.tolist()):
+            clock.stamp(controller, arrived, arrived + NOON)
+            rows.append((clock.delay, clock.lateness))
+        return np.array(rows)
+
 
 @pytest.mark.parametrize("ppm", [100, -100])
 def test_half_an_hour_of_drift_leaves_no_age(ppm):
@@ -81,3 +89,45 @@ def test_a_restart_forgets():
     assert clock.stamp(0, 1_000, NOON) == NOON
     clock.restart()
     assert clock.stamp(7_000_000_000, 2_000, NOON + 1_000) == NOON + 1_000
+
+
+@pytest.mark.parametrize("ppm", [150, -150])
+def test_an_hour_of_drift_is_no_lateness(ppm):
+    delay, lateness = Clocks(3600.0, 1e-6 * ppm).lateness().T
+    assert lateness.max() < 1e-3 and np.median(delay) < 1e-3 and delay.min() >= 0.0
+    assert delay.max() > 0.05, "single samples are late"
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.02])
+def test_a_delay_that_grows_is_lateness_and_no_age(rate):
+    """The stamps follow it as a clock that pauses again and again."""
+    clocks = Clocks(40.0)
+    grown = rate * np.maximum(1e-9 * clocks.true - 20.0, 0.0)  # [s]
+    clocks.arrived += (1e9 * grown).astype(np.int64)
+    delay, lateness = clocks.lateness().T
+    assert (delay >= grown - 5e-3).all(), "but for 200 ppm"
+    assert (np.abs(lateness - grown) < 1e-2 + 1.1 * rate).all() and (lateness[clocks.true < 2e10] < 1e-3).all()
+
+
+def test_a_burst_after_a_stall_is_no_lateness():
+    for stalled in (20, 60, 200):
+        clocks = Clocks(60.0)
+        clocks.arrived[4000 : 4000 + stalled] = clocks.arrived[4000 + stalled]
+        assert clocks.lateness()[:, 1].max() < 1e-3
+
+
+def test_lateness_counts_from_the_fastest_sample_of_a_connection():
+    clock, second = ClockOffset(), 1_000_000_000
+
+    def seconds(begin: int, delay: float) -> tuple[float, float]:
+        for k in range(begin * 100, begin * 100 + 200):
+            clock.stamp(k * second // 100, k * second // 100 + round(1e9 * delay), NOON)
+        return clock.delay, clock.lateness
+
+    assert seconds(0, 0.3) == (0.0, 0.0), "it began slowly"
+    assert seconds(2, 0.01) == (0.0, 0.0)
+    assert seconds(4, 0.2) == pytest.approx((0.19, 0.19), abs=1e-3)
+    clock.restart()
+    assert seconds(6, 0.2) == pytest.approx((0.19, 0.19), abs=2e-3), "a restart keeps what it counts from"
+    clock.begin()
+    assert seconds(8, 0.2) == (0.0, 0.0)
