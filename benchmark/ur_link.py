@@ -71,6 +71,9 @@ class SimulatedLink(RtdeLink):
         self.controller.write({**registers, "input_int_register_0": int(command)})
         return True
 
+    def restart_without_control(self) -> None:
+        """Do nothing: the driver refuses commands after a lost connection."""
+
     def close(self) -> None:
         """Stop the arm."""
         self.controller.end_script()
@@ -88,4 +91,4 @@ class SimulatedLink(RtdeLink):
         numbers = [number for name in names for number in values[name]]
         force = np.array(values["actual_TCP_force"]) + np.append(self.force_error(self.now()), np.zeros(3))
         modes = [values[name] for name in ("robot_mode", "safety_mode", "runtime_state")]
-        return (values["timestamp"], host, host, *numbers, *force, *modes)
+        return (values["timestamp"], host, host, *numbers, *force, *values["actual_TCP_pose"], *modes)

@@ -10,6 +10,7 @@ import os
 import sys
 from typing import Any, cast
 
+from contact_estimation.commands.inputs import add_tool_argument
 from contact_estimation.commands.numbers import check_number
 
 
@@ -19,6 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "what the arm does until a script takes over (default linear_contact)"
     add("--scenario", default="linear_contact", help=text)
     add("--robot", default="ur16e", help="a UR arm (default ur16e)")
+    add_tool_argument(parser)
     add("--host", default="127.0.0.1", help="loopback address to listen on (default 127.0.0.1)")
     text = "port of RTDE (default 30004); dashboard and script port are shifted alike"
     add("--port", type=int, default=30004, help=text)
@@ -36,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the time is up or Ctrl-C."""
+    from contact_estimation.robot import load_arm
     from contact_estimation.simulation.rtde.controller import UrController
     from contact_estimation.simulation.rtde.server import RtdeServer
     from contact_estimation.simulation.session import open_simulation
@@ -43,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
     check_number("--port", args.port, least=1024, most=65000)
     check_number("--seconds", args.seconds, "s", above=0, hint="leave it out to serve until Ctrl-C")
     check_number("--realtime-priority", args.realtime_priority, least=0, most=99)
-    simulation = open_simulation(args.scenario, args.robot, args.imperfections or None, args.seed)
+    arm = load_arm(args.robot, args.tool)
+    simulation = open_simulation(args.scenario, arm, args.imperfections or None, args.seed)
     server = RtdeServer(UrController(simulation), args.host, args.port, args.protocol, args.without)
     _ask_for_priority(args.realtime_priority)
     print(

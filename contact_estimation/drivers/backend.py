@@ -45,6 +45,9 @@ class Backend(Protocol):
         hold: optional method; takes the equilibrium that ends a motion also where :meth:`command` refuses because the
             arm's samples are bad (default :meth:`command`).
         state_problem: optional method; why the arm must not be commanded now, "" when it may (default "").
+        stop_reason: optional method, asked often, also where nobody commands; why commands must end until the next
+            activation: what the robot's state or its connection forbids (default ""). A sample that is late or missing
+            is none: :meth:`command` refuses it by StaleSampleError, and a deadman judges how long that may last.
         feed: optional method ``(stamp_ns, names, position, velocity, effort, age)``; takes the joint states of a topic,
             which are ``age`` [s] old when they come, where samples come from there.
         attach: optional method ``(send)``; takes a function to which :meth:`command` hands each equilibrium, where the

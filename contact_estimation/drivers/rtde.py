@@ -13,7 +13,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -23,6 +23,14 @@ from contact_estimation.drivers import rtde_client as wire
 from contact_estimation.drivers.backend import EquilibriumPose, Sample
 from contact_estimation.drivers.clock import ClockOffset
 from contact_estimation.drivers.rtde_link import RtdeLink
+from contact_estimation.drivers.rtde_state import (
+    CONTROLLER_BASE,
+    ArmState,
+    ControlProgram,
+    lateness_problem,
+    mode_problem,
+    tcp_problem,
+)
 from contact_estimation.exceptions import ConfigError, DriverError, StaleSampleError
 from contact_estimation.robot import Arm
 from contact_estimation.settings import key, non_negative, positive
@@ -31,58 +39,8 @@ from contact_estimation.settings import key, non_negative, positive
 MAX_STAMP = 1e9
 #: [1/s] Angular speed per angle to the equilibrium: a turn takes half a second, slow against the arm's delays.
 _TURN_GAIN = 2.0
-#: Rotation from the controller's base frame to base_link.
-CONTROLLER_BASE = np.diag([-1.0, -1.0, 1.0])
-
-SAFETY_MODES = {
-    0: "unknown",
-    1: "normal",
-    2: "reduced",
-    3: "protective stop",
-    4: "recovery",
-    5: "safeguard stop",
-    6: "system emergency stop",
-    7: "robot emergency stop",
-    8: "violation",
-    9: "fault",
-    10: "validate joint id",
-    11: "undefined",
-}
-ROBOT_MODES = {
-    -1: "no controller",
-    0: "disconnected",
-    1: "confirm safety",
-    2: "booting",
-    3: "power off",
-    4: "power on",
-    5: "idle",
-    6: "backdrive",
-    7: "running",
-    8: "updating firmware",
-}
-PROGRAM_STATES = {0: "stopping", 1: "stopped", 2: "playing", 3: "pausing", 4: "paused", 5: "resuming"}
-
-
-class _State(NamedTuple):
-    """What the last good sample says of the arm.
-
-    Attributes:
-        taken: when [s].
-        robot_mode: of the controller.
-        safety_mode: of the controller.
-        program: state of the program that runs on the controller.
-        position: (3,) of the TCP [m], base frame.
-        rotation: (3, 3) of the TCP.
-        force: (3,) [N] on the robot without the sensor's offset, base axes.
-    """
-
-    taken: float
-    robot_mode: int
-    safety_mode: int
-    program: int
-    position: np.ndarray
-    rotation: np.ndarray
-    force: np.ndarray
+#: What a lost connection means for commands.
+_LOST = "the connection was lost: configure the driver again, which starts its control program"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,13 +132,29 @@ class RtdeBackend:
         self._stiffness = np.array(settings.impedance_stiffness)
         self._closing = False
 
+    def _begin(self) -> None:
+        """Forget what an earlier connection has told."""
+        self._queue.clear()
+        self._clock.begin()
+        self._program = ControlProgram()
+        self._connected = False  # since the first sample of connect()
+        self._lost = False  # with it the control program
+        self._last_stamp: float | None = None
+        self._last_q, self._last_host = np.zeros(self._arm.n), 0
+        self._state: ArmState | None = None
+
     def connect(self) -> None:
-        """Start the client process and wait for the first sample.
+        """Start the client process and wait for the first sample; an earlier connection ends.
+
+        With ``control`` this process uploads its control program, which stops the one that plays. A process that is
+        started after the first sample does not: then commands are refused until the next :meth:`connect`.
 
         Raises:
             DriverError: none came in ``connect_timeout``; says what the client said.
         """
         s = self.settings
+        if self._connected:
+            self.close()
         self._begin()
         if self._link is None:
             self._link = RtdeLink(s.host, s.rate, s.control, s.stall_timeout, s.command_timeout, s.realtime_priority)
@@ -197,14 +171,8 @@ class RtdeBackend:
                 "the address, that the "
                 "robot is on, and that RTDE (port 30004) is not blocked or taken by another client"
             )
-
-    def _begin(self) -> None:
-        """Forget what an earlier connection has told."""
-        self._queue.clear()
-        self._clock.restart()
-        self._last_stamp: float | None = None
-        self._last_q, self._last_host = np.zeros(self._arm.n), 0
-        self._state: _State | None = None
+        self._connected = True
+        self._link.restart_without_control()
 
     def read(self) -> Sample | None:
         """Return the next good sample; waits through stalls and restarts (see ``problem``), None after :meth:`close`.
@@ -239,20 +207,18 @@ class RtdeBackend:
             pose: equilibrium in the base frame.
 
         Raises:
-            DriverError: commands were not asked for, or the robot is not in a state to move.
-            StaleSampleError: the newest sample is older than ``command_timeout``, or there is none since a connection
-                was lost.
+            DriverError: commands were not asked for, the robot is not in a state to move (:meth:`stop_reason`), or the
+                client process takes none.
+            StaleSampleError: the newest sample is older than ``command_timeout``, the time by which it came late
+                included, or it was refused.
         """
         if not self.settings.control:
             raise DriverError("commands were not asked for; set control: true for the rtde driver")
-        state, link = self._state, self._link  # the reader's thread replaces them
-        why = self._staleness_of(state)
-        if why or state is None or link is None:
+        try:
+            state, link = self._ready()
+        except DriverError as error:
             self.stop()
-            raise StaleSampleError(f"nothing is commanded: {why}")
-        if why := self._refusal_of(state.robot_mode, state.safety_mode, state.program):
-            self.stop()
-            raise DriverError(f"nothing is commanded: {why}")
+            raise type(error)(f"nothing is commanded: {error}") from None
         spring = self._stiffness * (np.asarray(pose.position, float) - state.position)
         speed = clip_norm((spring + state.force) / self.settings.admittance_damping, self.settings.max_speed)
         turn = state.rotation @ pin.log3(state.rotation.T @ np.asarray(pose.rotation, float))
@@ -262,7 +228,7 @@ class RtdeBackend:
             self.stop()
             raise DriverError(f"nothing is commanded: the equilibrium {pose.position} is not finite")
         if not link.send(wire.TWIST, twist):
-            raise DriverError("nothing is commanded: the client process is gone; it is being started again")
+            raise DriverError(f"nothing is commanded: the client process takes none, it has ended or hangs; {_LOST}")
 
     def stop(self) -> None:
         """Stop the arm, if a client process is there to do it (without one the controller's watchdog stops it)."""
@@ -272,30 +238,41 @@ class RtdeBackend:
 
     def state_problem(self) -> str:
         """Why the arm must not be commanded, "" when it may."""
-        state = self._state
-        if (why := self._staleness_of(state)) or state is None:
-            return why
-        return self._refusal_of(state.robot_mode, state.safety_mode, state.program)
-
-    def _staleness_of(self, state: _State | None) -> str:
-        """Why nothing is known of the arm's present state, "" where it is known."""
-        if state is None or self._link is None:
-            return "the robot's state is unknown"
-        age = self._now() - state.taken
-        return f"the last sample is {1000 * age:.0f} ms old" if age > self.settings.command_timeout else ""
-
-    def _refusal_of(self, robot: int, safety: int, program: int) -> str:
-        """Why an arm in these modes, with its control program in this state, does not move, "" where it does."""
-        if safety not in (wire.NORMAL, wire.REDUCED):
-            return f"safety mode is '{SAFETY_MODES.get(safety, safety)}'"
-        if robot != wire.RUNNING:
-            return f"robot mode is '{ROBOT_MODES.get(robot, robot)}'"
-        if self.settings.control and program != wire.PLAYING:
-            return (
-                f"the control program on the controller is '{PROGRAM_STATES.get(program, program)}': it was stopped "
-                "there, by a protective stop or by its watchdog; configure the driver again, which starts it"
-            )
+        try:
+            self._ready()
+        except DriverError as error:
+            return str(error)
         return ""
+
+    def stop_reason(self) -> str:
+        """Why commands end until :meth:`connect`, or a new activation, "" where they may go on.
+
+        The reasons are a lost connection, the safety mode, the robot mode, the end of the control program, a TCP that
+        is not the model's, and samples that arrive late for longer than a burst. A sample that is missing is none.
+        """
+        state = self._state  # the reader's thread replaces it
+        return _LOST if self._lost else "" if state is None else state.refusal
+
+    def _ready(self) -> tuple[ArmState, RtdeLink]:
+        """Return state and client process of an arm that may be commanded now.
+
+        Raises:
+            DriverError, StaleSampleError: as :meth:`command`.
+        """
+        state, link = self._state, self._link  # the reader's thread replaces them
+        if self._lost:
+            raise DriverError(_LOST)
+        if state is None or link is None:
+            raise StaleSampleError("the robot's state is unknown")
+        silence, limit = self._now() - state.arrived, self.settings.command_timeout
+        if silence > limit:
+            raise StaleSampleError(f"the last sample is {1000 * silence:.0f} ms old")
+        if state.refusal:
+            raise DriverError(state.refusal)
+        if silence + state.delay > limit:
+            age, late = 1000 * (silence + state.delay), 1000 * state.delay
+            raise StaleSampleError(f"the last sample is {age:.0f} ms old: it arrived {late:.0f} ms late")
+        return state, link
 
     def close(self) -> None:
         """Stop the arm and end the client process."""
@@ -315,7 +292,7 @@ class RtdeBackend:
         if link.restarts != restarts:
             self.counters["reconnects"] = max(link.restarts, 0)
             self._clock.restart()
-            self._state = None
+            self._state, self._lost = None, self._connected and self.settings.control
         for record in records:
             self._take(record)
         if not records:
@@ -323,7 +300,7 @@ class RtdeBackend:
 
     def _take(self, record: tuple[Any, ...]) -> None:
         stamp, host_ns, wall_ns = record[:3]
-        values = np.array(record[3:33]).reshape(5, 6)
+        values = np.array(record[3:39]).reshape(6, 6)
         q = values[0]
         reason = self._refusal(stamp, values)
         if reason:
@@ -340,6 +317,7 @@ class RtdeBackend:
         stamp_ns = self._clock.stamp(round(stamp * 1e9), host_ns, wall_ns)
         self.counters["clock jumps"] = self._clock.jumps
         self.counters["samples"] += 1
+        self._program.take(record[-1])
         waited = max(self._now() - 1e-9 * host_ns, 0.0)  # time in the pipe
         if 0 < self.settings.max_backlog < waited:
             self.counters["dropped: waited too long"] += 1
@@ -349,19 +327,33 @@ class RtdeBackend:
 
     def _sample(self, stamp_ns: int, record: tuple[Any, ...], waited: float, values: np.ndarray) -> Sample:
         """Return a good sample, and take note of the arm's state that it tells."""
-        q, dq, current, moment, wrench = values
+        q, dq, current, moment, wrench, _ = values
         position, rotation = self._arm.tcp_pose(q)
         force = CONTROLLER_BASE @ wrench[:3]
         force_tcp, at_flange = rotation.T @ force, rotation.T @ CONTROLLER_BASE @ wrench[3:]
-        robot, safety, program = record[33:36]
         contact = force - rotation @ self.force_offset
-        self._state = _State(self._now() - waited, robot, safety, program, position, rotation, contact)
-        self.problem = self._refusal_of(robot, safety, program)
+        refusal = self._refusal_of(record, position, rotation)
+        self._state = ArmState(self._now() - waited, self._clock.delay, refusal, position, rotation, contact)
+        self.problem = refusal
         tau = self._arm.motor.torque_from_current(current) if self.settings.torque_source == "current" else moment
         return Sample(stamp_ns, q, dq, tau, np.concatenate([force_tcp, at_flange - self._lever @ force_tcp]))
 
+    def _refusal_of(self, record: tuple[Any, ...], position: np.ndarray, rotation: np.ndarray) -> str:
+        """Return why an arm with its TCP there must not move, "" where it may."""
+        robot, safety, _ = record[39:42]
+        if self._lost:
+            return _LOST
+        why = mode_problem(robot, safety)
+        if why or not self.settings.control:
+            return why
+        return (
+            self._program.problem
+            or tcp_problem(self._arm, position, rotation, np.array(record[33:39]))
+            or lateness_problem(self._clock.lateness, self.settings.command_timeout)
+        )
+
     def _refusal(self, stamp: float, values: np.ndarray) -> str:
-        q, dq, current, _, wrench = values
+        q, dq, current, _, wrench, _ = values
         if not (np.isfinite(stamp) and np.isfinite(values).all()):
             return "not finite"
         if not 0.0 <= stamp < MAX_STAMP:

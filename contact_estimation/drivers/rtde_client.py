@@ -29,14 +29,15 @@ VARIABLES = [
     "actual_current",
     "target_moment",
     "actual_TCP_force",
+    "actual_TCP_pose",
     "robot_mode",
     "safety_mode",
     "runtime_state",
 ]
 
-#: One sample: robot time [s], host's monotonic and wall clock [ns], q, dq, current, target moment, TCP force (6 each),
-#: robot mode, safety mode, runtime state.
-SAMPLE = struct.Struct("<dqq30diii")
+#: One sample: robot time [s], host's monotonic and wall clock [ns], q, dq, current, target moment, TCP force, TCP pose
+#: (6 each), robot mode, safety mode, runtime state.
+SAMPLE = struct.Struct("<dqq36diii")
 
 #: One command: kind (0 stop, 1 twist), twist in the controller's base (6) [m/s, rad/s].
 COMMAND = struct.Struct("<i6d")
@@ -157,6 +158,7 @@ def _sample(receive: Any, stamp: float) -> bytes:
         *receive.getActualCurrent(),
         *receive.getTargetMoment(),
         *receive.getActualTCPForce(),
+        *receive.getActualTCPPose(),
         receive.getRobotMode(),
         receive.getSafetyMode(),
         receive.getRuntimeState(),

@@ -102,6 +102,13 @@ class RtdeLink:
                 return False
         return True
 
+    def restart_without_control(self) -> None:
+        """Let every process that is started from now on read only.
+
+        To open the control interface stops the program that runs on the controller: nobody asks a restart for that.
+        """
+        self._config["control"] = False
+
     @property
     def pid(self) -> int | None:
         """Process id of the client process."""

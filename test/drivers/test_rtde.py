@@ -28,6 +28,7 @@ from rtde_driver import (
     stamps_taken,
     wait_until,
 )
+from rtde_records import FakeLink, record
 
 from contact_estimation.drivers import rtde_client as wire
 from contact_estimation.drivers.backend import EquilibriumPose
@@ -105,7 +106,7 @@ def test_a_sample_that_waited_is_no_state_to_command_from(arm, controller):
 def test_a_stamp_beyond_all_range_is_refused(arm):
     driver = RtdeBackend(arm, from_mapping(RtdeSettings, {"host": HOST}, "test"))
     for stamp in (1e300, -1.0, float("inf")):
-        driver._take((stamp, 0, 0, *[0.0] * 30, 7, 1, 0))
+        driver._take((stamp, 0, 0, *[0.0] * 36, 7, 1, 0))
     assert driver.counters["refused: stamp out of range"] == 2 and driver.counters["refused: not finite"] == 1
 
 
@@ -185,7 +186,7 @@ def test_nothing_is_commanded_before_the_state_is_known_and_after_it_is_lost(arm
             with pytest.raises(DriverError, match=r"nothing is commanded"):
                 driver.command(goal)
             wait_until(driver, lambda: driver.counters["reconnects"])
-            with pytest.raises(DriverError, match=r"the robot's state is unknown"):
+            with pytest.raises(DriverError, match=r"the connection was lost: configure the driver again"):
                 driver.command(goal)
         finally:
             driver.close()
@@ -196,31 +197,6 @@ def test_nothing_is_commanded_before_the_state_is_known_and_after_it_is_lost(arm
 def test_nobody_there_is_told(arm):
     words = "cannot connect"
     assert words in refusal(arm, lambda text: words in text)
-
-
-class FakeLink:
-    """A client process that hands over the given batches of records, and then is silent."""
-
-    status, restarts = "nobody there", 0
-
-    def __init__(self, *batches: list[tuple]) -> None:
-        self._batches = list(batches)
-
-    def poll(self, timeout: float) -> list[tuple]:
-        return self._batches.pop(0) if self._batches else []
-
-    def send(self, kind: int, twist) -> bool:
-        return True
-
-    def close(self) -> None:
-        pass
-
-
-def record(stamp: float, **values: np.ndarray) -> tuple:
-    """What the client process sends of an arm that is ready to move; values are zero where none are given."""
-    names = wire.VARIABLES[1 : wire.VARIABLES.index("robot_mode")]
-    numbers = np.concatenate([values.get(name, np.zeros(6)) for name in names])
-    return (stamp, time.monotonic_ns(), time.time_ns(), *numbers, wire.RUNNING, wire.NORMAL, wire.PLAYING)
 
 
 def test_a_new_connection_does_not_live_on_samples_of_the_last_one(arm, monkeypatch):
@@ -301,6 +277,35 @@ def test_the_admittance_does_not_follow_the_offset_of_its_sensor(arm, controller
         np.testing.assert_allclose(driver.equilibrium().position, position - contact / stiffness, atol=1e-9)
         driver.command(EquilibriumPose(position, rotation))
         np.testing.assert_allclose(CONTROLLER_BASE @ sent[-1][:3], contact / settings.admittance_damping, atol=1e-9)
+    finally:
+        driver.close()
+
+
+@pytest.mark.parametrize("mounted, told", [("gripper", "gripper"), ("", "gripper"), ("gripper", "")])
+def test_the_controller_must_have_the_tool_of_the_driver(mounted, told):
+    with Controller("--tool", mounted):
+        driver = backend(load_arm("ur16e", told), control=True)
+        try:
+            assert ("150 mm and 0.0 degrees apart" in driver.state_problem()) is (mounted != told)
+            assert ("TCP" in driver.problem) is ("TCP" in driver.stop_reason()) is (mounted != told)
+        finally:
+            driver.close()
+
+
+def test_a_client_that_is_started_again_uploads_no_program(arm, controller):
+    """A connection that comes back must not end what the operator has started meanwhile."""
+    driver = backend(arm, control=True, command_timeout=0.5)
+    try:
+        assert "script playing" in controller.say("state")
+        controller.say("drop")
+        wait_until(driver, lambda: driver.counters["reconnects"])
+        wait_until(driver, lambda: "script stopped" in controller.say("state"))  # by its watchdog
+        driver._queue.clear()
+        read_for(driver, 0.5)
+        assert "the connection was lost" in driver.state_problem() and "script stopped" in controller.say("state")
+        driver.connect()
+        assert "script playing" in controller.say("state")
+        wait_until(driver, lambda: driver.state_problem() == "")
     finally:
         driver.close()
 
