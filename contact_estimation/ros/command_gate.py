@@ -180,7 +180,7 @@ class CommandGate:
         return ""
 
     def watch(self) -> bool:
-        """Call often: without commands too, an estimator that died stops the gate; the arm is held where it is.
+        """Call often: an estimator that died, or an arm that must not move, stops the gate also without commands.
 
         Returns:
             Whether the planner has just been taken for gone.
@@ -192,12 +192,22 @@ class CommandGate:
         if state is SafetyState.STOP and self._sample is not None:
             self._stop(self._missing("stopped; activate again"), self._sample)
             return False
+        if why := self._stop_reason():
+            self.stop(why)
+            return False
         limit = self._filter.settings.release_after
         if self._sample is None or self._commanded is None or now - self._commanded <= limit:
             return False
         self.release(f"no command for more than {limit:g} s: the equilibrium is where the arm is, until the next one")
         self.counters["planners fell silent"] += 1
         return True
+
+    def _stop_reason(self) -> str:
+        """Return why the backend forbids motion until a new activation, "" where it does not."""
+        try:
+            return str(getattr(self._backend, "stop_reason", str)())
+        except Exception as error:  # a defect of the driver
+            return f"the arm's state cannot be told: {type(error).__name__}: {error}"
 
     def release(self, reason: str) -> None:
         """Put the equilibrium where the arm is, if somebody has commanded it; the next command goes on from there.

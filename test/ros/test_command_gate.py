@@ -357,6 +357,42 @@ def test_activation_is_refused_while_the_arm_executes_nothing():
     assert bench.gate.state is SafetyState.ACTIVE
 
 
+@pytest.mark.parametrize("commands", [0, 20], ids=["idle", "commanded"])
+def test_an_arm_that_must_not_move_stops_the_gate_also_where_nobody_commands(commands):
+    """Otherwise whoever commands next, after the reason is gone, moves an arm that nobody has activated again."""
+    press = Press(commands)
+    press.backend.stop_reason = lambda: "safety mode is 'protective stop'"
+    press.wait(0.01)
+    assert press.gate.state is SafetyState.STOP and press.gate.reason == "safety mode is 'protective stop'"
+    press.backend.stop_reason = lambda: ""
+    press.wait(0.1)
+    passed = press.gate.counters["commands passed"]
+    press.want()
+    assert press.gate.counters["commands passed"] == passed and press.gate.state is SafetyState.STOP
+    press.gate.activate()
+    press.want()
+    assert press.gate.counters["commands passed"] == passed + 1
+
+
+def test_a_sample_that_is_late_does_not_stop_an_idle_gate():
+    """It is the deadman that ends what lasts."""
+    press = Press(commands=0)
+    press.backend.state_problem = lambda: "the last sample is 60 ms old"
+    press.now += 0.06
+    press.gate.watch()
+    assert press.gate.state is SafetyState.ACTIVE
+    press.now += 0.15
+    press.gate.watch()
+    assert press.gate.state is SafetyState.STOP
+
+
+def test_a_driver_that_cannot_tell_its_state_stops_the_gate():
+    press = Press()
+    press.backend.stop_reason = lambda: 1 / 0
+    press.wait(0.01)
+    assert press.gate.state is SafetyState.STOP and "cannot be told: ZeroDivisionError" in press.gate.reason
+
+
 def test_a_stop_without_samples_blames_the_arm_not_the_estimator():
     bench = Bench()
     bench.tick()

@@ -7,7 +7,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.msg import State
 from rtde_controller import HOST, Controller, require_client_library
 from sensor_msgs.msg import JointState
-from test_driver import ACTIVATE, CLEANUP, CONFIGURE, DEACTIVATE, activate, good_estimate, patient_limits
+from test_driver import ACTIVATE, CLEANUP, CONFIGURE, activate, good_estimate, patient_limits
 
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import qos
@@ -54,16 +54,21 @@ def test_the_node_says_why_it_stopped_and_when_commands_work_again(graph, tmp_pa
         inactive = lambda: graph.state("driver") == State.PRIMARY_STATE_INACTIVE  # noqa: E731
         assert graph.spin(inactive), driver.text()
         assert graph.spin(lambda: says("no sample for more than 0.1 s", DiagnosticStatus.ERROR)), told
-        assert "deactivated: the arm has sent no sample for " in driver.text(), driver.text()
+        assert "deactivated: the connection was lost" in driver.text(), driver.text()
+        assert graph.spin(lambda: says("connection was lost: configure", DiagnosticStatus.WARN)), told
+        assert not graph.change("driver", ACTIVATE), "the control program has ended"
+        again = lambda: graph.change("driver", CLEANUP) and graph.change("driver", CONFIGURE)  # noqa: E731
+        assert again(), driver.text()
         assert graph.spin(lambda: "samples flow, after" in driver.text()), driver.text()
         activate(graph)
 
-        controller.say("protective_stop")
+        controller.say("protective_stop")  # nobody commands
+        assert graph.spin(inactive), driver.text()
+        assert "deactivated: safety mode is 'protective stop'" in driver.text(), driver.text()
         assert graph.spin(lambda: says("safety mode is 'protective stop'", DiagnosticStatus.WARN)), told
         controller.say("unlock")
         assert graph.spin(lambda: says("configure the driver again", DiagnosticStatus.WARN)), told
-        assert graph.change("driver", DEACTIVATE)
         assert not graph.change("driver", ACTIVATE), "the control program has ended"
-        assert graph.change("driver", CLEANUP) and graph.change("driver", CONFIGURE), driver.text()
+        assert again(), driver.text()
         activate(graph)
         assert driver.stop() == 0, driver.text()
