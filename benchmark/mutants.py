@@ -429,6 +429,31 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("zeroed: no jump is a fault", "self.fault, self._before = jump, before", "pass"),
         ("zeroed: every jump is one of the sensor", "self._jump if _lacks(", "self._jump if True or _lacks("),
     ],
+    ("drivers/clock.py", "test/drivers/test_clock.py"): [
+        (
+            "clock: the smallest delay does not follow the drift",
+            "low = min(low, offset + round(_MAX_DRIFT * max(controller_ns - stamp, 0)))",
+            "low = min(low, offset)",
+        ),
+        ("clock: a burst is lateness", "if monotonic_ns >= self._until:", "if True:"),
+        (
+            "clock: a restart forgets the smallest delay",
+            "        self._late: deque",
+            "        self._smallest = None\n        self._late: deque",
+        ),
+    ],
+    ("drivers/rtde.py", "test/drivers/test_rtde_refusals.py"): [
+        ("rtde: late samples are commanded from", "if silence + state.delay > limit:", "if False:"),
+        ("rtde: lateness lasts", "or lateness_problem(", 'or "" and lateness_problem('),
+        ("rtde: any TCP is commanded", "or tcp_problem(", 'or "" and tcp_problem('),
+        ("rtde: a new client takes control again", "self._link.restart_without_control()", "pass"),
+        ("rtde: a lost connection is forgotten", "self._connected and self.settings.control", "False"),
+    ],
+    ("drivers/rtde_state.py", "test/drivers/test_rtde_refusals.py"): [
+        ("rtde: another program is its own", "        if self._ended:\n", "        if False:\n"),
+        ("rtde: a turned TCP is the model's", "and angle <= MAX_TCP_ANGLE", "and True"),
+        ("rtde: the TCP is told in base_link", "there = CONTROLLER_BASE @ told[:3]", "there = told[:3]"),
+    ],
     ("ros/command_gate.py", "test/ros/test_command_gate.py"): [
         (
             "gate: one late sample ends a motion",
@@ -440,6 +465,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
             'if why := getattr(self._backend, "state_problem", str)():',
             'if why := "":',
         ),
+        ("gate: a protective stop leaves it active", "if why := self._stop_reason():", 'if why := "":'),
         ("gate: any quaternion passes", "if not np.isfinite(norm) or abs(norm - 1.0) > 1e-3:", "if False:"),
         (
             "gate: a dead estimator does not stop it",
