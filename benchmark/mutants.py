@@ -449,6 +449,9 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("rtde: a new client takes control again", "self._link.restart_without_control()", "pass"),
         ("rtde: a lost connection is forgotten", "self._connected and self.settings.control", "False"),
     ],
+    ("drivers/rtde_client.py", "test/drivers/test_rtde_refusals.py"): [
+        ("rtde: the library connects control again", "    os._exit(_end(out,", "    (_end(out,")
+    ],
     ("drivers/rtde_state.py", "test/drivers/test_rtde_refusals.py"): [
         ("rtde: another program is its own", "        if self._ended:\n", "        if False:\n"),
         ("rtde: a turned TCP is the model's", "and angle <= MAX_TCP_ANGLE", "and True"),

@@ -5,6 +5,9 @@ Started by :mod:`.rtde_link`; imports neither numpy nor ROS.
 The client library reads short packets out of bounds and aborts on a malformed header. In a process of its own such a
 fault costs one restart and not the graph. The process ends itself when the stream is malformed or stalls; the parent
 starts a new one.
+
+The library's control interface connects again by itself. It then stops the program that plays on the controller and
+uploads its own, which nobody has asked for. The process therefore ends before that, as soon as a connection is lost.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import select
 import signal
 import struct
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -58,8 +62,11 @@ WATCHDOG = 2.0
 #: Inputs per period of the watchdog, where no command is due.
 KICKS = 5.0
 
-#: Exit code after a stream that broke.
-BROKEN = 5
+#: [s] Period of the test whether the control interface is connected: it is back 8 ms after a loss on loopback.
+GUARD = 0.002
+
+#: Exit code after a stream that broke, and after a lost connection.
+BROKEN, LOST = 5, 6
 
 #: The library's interfaces, until the process exits: to destroy one waits half a second for threads that end anyway.
 _interfaces: list[Any] = []
@@ -95,6 +102,7 @@ def main() -> int:
                 f"{str(error).strip().splitlines()[0]}",
                 4,
             )
+        threading.Thread(target=_guard, args=(control, out), daemon=True).start()
     _send_text(out, "connected")
     code = BROKEN
     try:
@@ -102,7 +110,7 @@ def main() -> int:
     except BrokenPipeError:
         code = 0
     finally:
-        if control is not None:
+        if control is not None and code != LOST:
             # Without a controller the library waits for an answer for ever and blocks every other thread. A signal
             # still ends the process, so that the parent can start the next one.
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -130,8 +138,9 @@ def _stream(receive: Any, control: Any, out: int, commands: int, config: dict[st
         else:
             wait = 0.08 * period
             if now - last_new > patience or not receive.isConnected():
-                silent = f"no new sample for {now - last_new:.2f} s"
-                return _end(out, silent if receive.isConnected() else "connection lost", BROKEN)
+                if not receive.isConnected():
+                    return _end(out, "connection lost", LOST)
+                return _end(out, f"no new sample for {now - last_new:.2f} s", BROKEN)
         if poll.poll(0):
             data = os.read(commands, COMMAND.size * 64)
             if not data:
@@ -146,6 +155,13 @@ def _stream(receive: Any, control: Any, out: int, commands: int, config: dict[st
             control.kickWatchdog()  # never right behind a command, which it would replace before it is read
             last_input = now
         time.sleep(wait)
+
+
+def _guard(control: Any, out: int) -> None:
+    """End the process when the control interface has lost its connection, also while a call of the library waits."""
+    while control.isConnected():
+        time.sleep(GUARD)
+    os._exit(_end(out, "connection lost", LOST))
 
 
 def _sample(receive: Any, stamp: float) -> bytes:

@@ -297,7 +297,7 @@ def test_a_client_that_is_started_again_uploads_no_program(arm, controller):
     driver = backend(arm, control=True, command_timeout=0.5)
     try:
         assert "script playing" in controller.say("state")
-        controller.say("drop")
+        controller.say("drop")  # for no time: the library in the old client would be connected again at once
         wait_until(driver, lambda: driver.counters["reconnects"])
         wait_until(driver, lambda: "script stopped" in controller.say("state"))  # by its watchdog
         driver._queue.clear()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pinocchio as pin
@@ -132,6 +134,19 @@ def test_clients_that_fail_before_the_first_sample_keep_control(arm):
     link.poll = poll
     driver.connect()
     assert not link.control and virtual.refusal() == ""
+
+
+def test_a_client_ends_before_its_library_connects_control_again(monkeypatch):
+    """The library would stop the operator's program, and upload its own."""
+    ended, connected = [], [True, True, False, True]
+    control = SimpleNamespace(isConnected=lambda: connected.pop(0))
+    monkeypatch.setattr("os._exit", ended.append)
+    reading, writing = os.pipe()
+    wire._guard(control, writing)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        assert pipe.read().endswith(b"connection lost")
+    assert ended == [wire.LOST] and connected == [True]
 
 
 def test_modes_end_commands_and_a_missing_sample_does_not(arm):
