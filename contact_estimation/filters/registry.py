@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,10 @@ def robot_for(arm: Arm, settings: Any) -> Arm:
 
 
 def open_stream(
-    robot: str | Arm, config: str = plugins.DEFAULT_OBSERVER, sensors: str | None = None, tool: str = ""
+    robot: str | os.PathLike[str] | Arm,
+    config: str = plugins.DEFAULT_OBSERVER,
+    sensors: str | None = None,
+    tool: str = "",
 ) -> SampleStream:
     """Make a stream that is ready for samples.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -105,6 +105,10 @@ class SampleStream:
         self._clock_steps = ClockSteps(self._period, sensors.longest_period, apart, sensors.pause_way)
         self._settling_ns = round(1e9 * getattr(observer, "settling", sensors.plausibility.settling))
         self._settled_ns, self._settles = 0, ""
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse copies: the observer works in buffers of compiled code."""
+        raise TypeError("a stream cannot be copied or pickled; open another one there with open_stream")
 
     @property
     def needs_wrench(self) -> bool:
@@ -340,10 +344,9 @@ class SampleStream:
         return self._accept(stamp_ns, "")
 
     def _integrate(self, dt: float) -> None:
-        """Step by ``dt`` [s]; a longer interval in several steps, with interpolated positions.
+        """Step by ``dt`` [s]; a longer interval in several steps, with interpolated positions and velocities.
 
-        Where samples are missing, velocity and torque are interpolated too. Where they come seldom, each sample's hold
-        for all of its interval.
+        Where samples are missing, the torque is interpolated too. Where they come seldom, each holds for its interval.
         """
         steps = max(1, round(dt / self._period))
         if steps > 1:
@@ -351,7 +354,7 @@ class SampleStream:
             last = np.array((self._last_q, self._last_dq, self._last_torque))
             now = np.array((self._q, self._dq, self._torque))
             if dt <= self.sensors.longest_period:
-                last[1:] = now[1:]
+                last[2] = now[2]
             for k in range(1, steps):
                 self._step(dt / steps, *(last + (k / steps) * (now - last)))
         self._step(dt / steps, self._q, self._dq, self._torque)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -298,7 +299,7 @@ def _build_numeric(arm: Arm) -> ca.Function:
     return ca.Function(f"arm_{arm.name}", [q, dq], [ca.densify(o) for o in outputs], ["q", "dq"], names)
 
 
-def load_arm(name: str, tool: str = "") -> Arm:
+def load_arm(name: str | os.PathLike[str], tool: str = "") -> Arm:
     """Load the arm of a shipped robot by name, or of a profile folder or robot YAML by path.
 
     Args:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import config_files, find_config, from_yaml, key, non_negative, positive
 
 
@@ -68,7 +70,7 @@ class RobotSettings:
     )
 
 
-def load_robot_settings(name: str, tool: str = "") -> RobotSettings:
+def load_robot_settings(name: str | os.PathLike[str], tool: str = "") -> RobotSettings:
     """Load the settings of a robot.
 
     Args:
@@ -78,7 +80,10 @@ def load_robot_settings(name: str, tool: str = "") -> RobotSettings:
     Raises:
         ConfigError: there is no such robot or tool, or the robot's file has an error.
     """
-    path = find_config("robots", name)
+    try:
+        path = find_config("robots", os.fspath(name))
+    except TypeError as error:
+        raise ConfigError(f"a robot is given by its name or the path of its files, found {name!r}") from error
     settings = from_yaml(RobotSettings, path)
     settings = dataclasses.replace(settings, folder=settings.folder or str(path.resolve().parent))
     if tool:

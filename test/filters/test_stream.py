@@ -3,6 +3,7 @@ estimate."""
 
 import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -314,3 +315,9 @@ def test_an_observer_that_gives_no_estimate_is_named(arm, told, message):
     stream = SampleStream(observer, arm, SensorSettings())
     with pytest.raises(ConfigError, match=f"observer 'notes': {message}"):
         stream.push(T0, Q, np.zeros(6), arm.gravity(Q))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_stream_is_not_copied(feed, copied):
+    with pytest.raises(TypeError, match=r"cannot be copied or pickled; open another one there with open_stream"):
+        copied(feed.stream)

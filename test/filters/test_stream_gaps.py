@@ -1,8 +1,16 @@
 """Gaps, pauses, queues and clocks that step: time without samples is told, bridged, and blinds nothing."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from stream_feed import Feed, Notes, Q
+
+from contact_estimation.filters.registry import open_stream
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmark"))
+from rigid_body_recording import RATE, Push, RigidBodyArm, World, pushes, random_motion, record
 
 
 def test_a_short_gap_is_integrated_with_positions_in_between(feed):
@@ -15,13 +23,27 @@ def test_a_short_gap_is_integrated_with_positions_in_between(feed):
     np.testing.assert_allclose([step[1] - Q for step in new], np.outer([1, 2, 3, 4], np.full(6, 0.001)), atol=1e-12)
 
 
-def test_a_sample_of_a_slow_stream_holds_for_its_interval(feed):
+def test_the_torque_of_a_slow_stream_holds_for_its_interval(feed):
     """At 100 Hz every interval is "a gap": interpolated, the pushes on a UR10e were lost in half of their time."""
     steps = len(feed.observer.steps)
     feed(periods=5, q=feed.q + 0.001, dq=np.full(6, 0.1), tau=feed.tau + 2.0)
     new = feed.observer.steps[steps:]
-    np.testing.assert_array_equal([step[2] for step in new], np.full((5, 6), 0.1))
+    np.testing.assert_allclose([step[2] for step in new], np.outer(np.arange(1, 6) / 5, np.full(6, 0.1)), atol=1e-12)
     np.testing.assert_array_equal([step[3] for step in new], np.tile(feed.tau + 2.0, (5, 1)))
+
+
+@pytest.mark.parametrize("rate", [100, 125])
+def test_a_moving_arm_is_free_and_pushed_in_a_slow_stream_too(rate):
+    """With the velocity held for its interval the gears seemed to bend as the arm moved: 50 N in free air."""
+    arm, t = RigidBodyArm("ur16e"), np.arange(7 * RATE) / RATE
+    push = pushes(arm, [Push(3.0, 5.0, np.array([20.0, -30.0, 30.0]))], t)
+    recording = record(arm, random_motion("ur16e", t, np.random.default_rng(4), 0.3, 1.0), push, World(seed=4))
+    stream, rows = open_stream("ur16e", "contact_imm", "ur16e_driver"), slice(None, None, RATE // rate)
+    seen = zip(recording.stamps[rows].tolist(), recording.q[rows], recording.dq[rows], recording.tau[rows])
+    force = np.array([stream.push(*sample).force_tcp for sample in seen])
+    error, t = np.linalg.norm(force - recording.force[rows], axis=1), t[rows]
+    assert np.median(error[(t > 3.5) & (t < 4.9)]) < 8.0
+    assert np.percentile(error[((t > 1.0) & (t < 2.9)) | (t > 5.6)], 99) < 6.0
 
 
 def test_velocity_and_torque_are_interpolated_too_in_a_gap(arm):

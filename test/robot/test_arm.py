@@ -1,6 +1,7 @@
 """The arm: numbers from the symbolic dynamics, tool, mounting, inverse kinematics."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -118,3 +119,10 @@ def test_the_arm_of_another_thread_has_buffers_of_its_own(arm, posture):
     finally:
         numeric._run = run
     assert np.array_equal(other.tcp_pose(posture)[0], expected)
+
+
+def test_an_arm_is_loaded_from_a_path_object_and_nothing_is_no_arm(arm):
+    folder = Path(arm.settings.folder)
+    assert load_arm(folder).joint_names == load_arm(folder / "robot.yaml").joint_names == arm.joint_names
+    with pytest.raises(ConfigError, match="a robot is given by its name or the path of its files, found None"):
+        load_arm(None)

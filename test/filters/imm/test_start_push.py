@@ -11,8 +11,9 @@ from drawn_worlds import estimates_of
 from contact_estimation.filters.registry import open_stream
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
+from contact_worlds import direction, random_posture
 from random_worlds import draw
-from rigid_body_recording import RATE, Push, RigidBodyArm, World, pushes, random_motion, record
+from rigid_body_recording import RATE, Push, RigidBodyArm, World, pushes, random_motion, record, surface, window
 from start_push import recording
 
 #: Torque bias [Nm] of a usual size (its prior has 6 Nm), and a push [N] that has about twice that torque.
@@ -212,3 +213,33 @@ def test_free_space_that_is_unlikely_is_not_named_without_a_word():
     found = [stream.push(*sample) for sample in itertools.islice(made.samples(), 3 * RATE)][RATE:]
     assert all(e.mode == "free" and e.modes["free"] < 0.3 for e in found)
     assert all("likelier than free space" in e.mismatch for e in found)
+
+
+def touch_and_go(seed, stiffness, speed):
+    """A recording of an FR3 that rests, moves straight onto a surface [N/m] with a speed [m/s], and off after 8 s."""
+    arm, t = RigidBodyArm("fr3", random_posture("fr3", seed)), np.arange(10 * RATE) / RATE
+    normal, pose, end = direction(np.random.default_rng(seed + 70)), arm.pose(arm.start), 0.06 + 50.0 / stiffness
+    way = np.minimum(speed * np.clip(t - 3.0, 0.0, None), end) - end * window(t, 8.0, 14.0, 0.5)
+    joints, at = [], arm.start
+    for down in way[::10]:
+        at = arm.reach(pose.translation - normal * down, pose.rotation, at)
+        joints.append(at)
+    theta = np.column_stack([np.interp(t, t[::10], column) for column in np.array(joints).T])
+    smooth = [np.convolve(np.pad(column, 7, "edge"), np.full(15, 1 / 15), "valid") for column in theta.T]
+    return record(
+        arm,
+        np.column_stack(smooth),
+        surface(arm, pose.translation - normal * 0.06, normal, stiffness, 0.3),
+        World(seed=seed),
+    )
+
+
+@pytest.mark.parametrize(("seed", "stiffness", "speed"), [(1, 1e5, 0.1), (2, 1e4, 0.25)])
+def test_the_release_of_a_press_is_no_push_since_the_start(seed, stiffness, speed):
+    """A window of blocks in which a press ends is not one of before it: the torque bias took its mean."""
+    recording = touch_and_go(seed, stiffness, speed)
+    stream = open_stream("fr3", "contact_imm", None)
+    found = [stream.push(*sample) for sample in recording.samples()]
+    assert np.linalg.norm(recording.force, axis=1).max() > 30.0
+    after = np.linalg.norm([e.force_tcp for e in found[-RATE:]], axis=1)
+    assert after.max() < 2.0 and not any(e.mismatch for e in found[-RATE:])
