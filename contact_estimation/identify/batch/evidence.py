@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chi2, norm
 
-from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.arrays import Array, Flags, Indices
 from contact_estimation.identify.batch.bordered import Factorisation
 from contact_estimation.identify.batch.discretisation import grid_shift
 from contact_estimation.identify.batch.estimate import Estimate
@@ -48,6 +48,7 @@ _POINT_CONTACT = 3e-3
 #: A fault of one standard deviation moves a parameter by this many of the parameter's own: it then depends on the
 #: channel having no such fault.
 _RESTS = 10.0
+_HALF_WIDTH = 1.96  # standard deviations to the end of a 95 % interval
 _AROUND_EVENT = 2  # cells on either side of a contact's begin or end
 _FEWEST = 10  # cells of a number, below which its residuals are not tested
 
@@ -62,6 +63,8 @@ class _Fault(NamedTuple):
     shift: Array  # of the parameters (c,), if it were freed
     directions: Array  # (e, e) combinations of the numbers, one standard deviation each
     moves: Array  # (c, e) of the parameters by each of them
+    unseen: Flags  # (e,) combinations that the parameters absorb: their standard deviation is a lower bound
+    unmeasured: Flags  # (e,) combinations that nothing but the parameters' priors opposes
 
     @property
     def size(self) -> float:
@@ -121,10 +124,10 @@ def judge(
             worst = chi_square, correlation
     findings += [_gaps(problem, each) for each in problem.grid_channels]
     shifts: list[Array] = []
+    faults: list[_Fault] = []
     if estimate.mode == "both":
         shifts.append(grid_shift(problem, estimate))
         faults = score_tests(problem, estimate)
-        unchecked += _unchecked(problem, faults, std)
         flagged = [(f, f.finding(_least(problem, f))) for f in faults]
         flagged = sorted((pair for pair in flagged if pair[1].flagged), key=lambda pair: -pair[0].drop)
         findings += [finding for _, finding in flagged[:1]]
@@ -139,6 +142,7 @@ def judge(
     failures = [] if np.isfinite(estimate.solution.cost) else ["the cost is not finite"]
     shifts.append(_law_error(problem))
     total = np.maximum(total_std(std, *worst, shifts), total_std(std, *dynamics, shifts))
+    unchecked += _unchecked(problem, faults, std, total)
     return conclude(findings, failures, unchecked), total
 
 
@@ -148,12 +152,26 @@ def _law_error(problem: Problem) -> Array:
     return np.where(problem.scene.parameters.logarithmic, relative, 0.0)
 
 
-def _unchecked(problem: Problem, faults: list[_Fault], std: Array) -> list[str]:
-    """Say which parameters rest on the zero or scale of a channel that no other channel checks."""
+def _unchecked(problem: Problem, faults: list[_Fault], std: Array, total: Array) -> list[str]:
+    """Say which parameters rest on the zero or scale of a channel that no other channel checks.
+
+    A combination that the parameters absorb may be of any size, unless their priors are tight enough to have the
+    least fault flagged. A parameter depends on it if this least fault moves it beyond the interval of the result.
+
+    Args:
+        problem: what was solved.
+        faults: score tests of its channels.
+        std: of the optimiser's parameters from the told noise (c,).
+        total: those of their `interval_total` (c,).
+    """
     said = []
     for fault in faults:
-        unknown = np.max(np.abs(fault.directions), axis=0) > _least(problem, fault)
+        least, size = _least(problem, fault), np.max(np.abs(fault.directions), axis=0)  # (e,)
+        absorbed = (size > 0.0) & (fault.unseen | (fault.unmeasured & (_SIGMAS * size > least)))
+        unknown = absorbed | (size > least)
         rests = np.any(np.abs(fault.moves[:, unknown]) > _RESTS * std[:, None], axis=1)
+        by_least = fault.moves[:, absorbed] * np.maximum(least / size[absorbed], 1.0)
+        rests |= np.any(np.abs(by_least) > _HALF_WIDTH * total[:, None], axis=1)
         if fault.kind in _RESTING and np.any(rests):
             names = ", ".join(np.array(problem.scene.parameters.names)[rests])
             said.append(f"no measurement checks the {_RESTING[fault.kind]} of '{fault.channel}'; it would move {names}")
@@ -235,23 +253,42 @@ def score_tests(problem: Problem, estimate: Estimate) -> list[_Fault]:
         for name in parameter.channels
     }
     inverse = np.linalg.pinv(hessian[:c, :c], rcond=1e-14, hermitian=True)
+    of_samples = hessian[:c, :c] - np.diag(problem.prior(p)[1] ** 2)
+    without_prior = np.linalg.pinv(of_samples, rcond=1e-14, hermitian=True)
     found = []
     for channel, kind in dict.fromkeys(names):
         if (channel, kind) in own:
             continue
         part = np.array([c + k for k, name in enumerate(names) if name == (channel, kind)])
-        across = inverse @ hessian[:c, part]  # (c, e)
-        free = hessian[np.ix_(part, part)] - hessian[part, :c] @ across
+        across, free = _freed(hessian, inverse, part)
         seen = np.diag(hessian)[part] > _ROUNDING * np.diag(system.corner)[part]
         scale = seen / np.sqrt(np.where(seen, np.diag(hessian)[part], 1.0))
         left, vectors = np.linalg.eigh(free * np.outer(scale, scale))  # share of each direction's effect
-        directions = scale[:, None] * vectors / np.sqrt(np.maximum(left, _TESTABLE))
+        ways = scale[:, None] * vectors
+        measured = np.diag(ways.T @ _freed(hessian, without_prior, part)[1] @ ways)
+        directions = ways / np.sqrt(np.maximum(left, _TESTABLE))
         amounts = -directions.T @ (gradient[part] - across.T @ gradient[:c])  # [standard deviations]
-        amounts[left <= _TESTABLE] = 0.0
+        unseen = left <= _TESTABLE
+        amounts[unseen] = 0.0
         if kind == "gain" and np.max(np.abs(directions @ amounts)) > _LARGEST_GAIN:
             amounts[:] = 0.0
         moves = -across @ directions
-        found.append(
-            _Fault(channel, kind, directions @ amounts, float(amounts @ amounts), moves @ amounts, directions, moves)
-        )
+        test = directions @ amounts, float(amounts @ amounts), moves @ amounts
+        found.append(_Fault(channel, kind, *test, directions, moves, unseen, measured <= _TESTABLE))
     return found
+
+
+def _freed(hessian: Array, inverse: Array, part: Indices) -> tuple[Array, Array]:
+    """Let the parameters follow some numbers of a fault.
+
+    Args:
+        hessian: H of parameters and faults.
+        inverse: H_pp^-1 (c, c).
+        part: (e,) numbers of the fault.
+
+    Returns:
+        H_pp^-1 H_pa (c, e), and S = H_aa - H_ap H_pp^-1 H_pa (e, e).
+    """
+    c = len(inverse)
+    across = inverse @ hessian[:c, part]
+    return across, hessian[np.ix_(part, part)] - hessian[part, :c] @ across

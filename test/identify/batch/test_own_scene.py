@@ -53,6 +53,39 @@ def test_the_commands_of_the_page_recover_what_was_planted(folder, line, capsys,
         assert found["iterations"] <= 10
 
 
+def _with_noisier_encoder(noise, capsys, monkeypatch, *scene_changes, gain=1.0):
+    """JSON of the cart whose encoder has more noise, as its scene says, and reads ``gain`` times the position."""
+    arrays = dict(np.load("cart.npz"))
+    position = gain * arrays["position"] + noise * np.random.default_rng(2).standard_normal(len(arrays["t"]))
+    np.savez("noisy.npz", **arrays | {"position": position})
+    scene = Path("cart.yaml").read_text().replace("std: [1.0e-5]", f"std: [{max(noise, 1e-5):.1e}]")
+    for old, new in scene_changes:
+        assert old in scene
+        scene = scene.replace(old, new)
+    Path("noisy.yaml").write_text(scene)
+    return _answer(Path.cwd(), ["identify", "batch", "noisy.npz", "--model", "noisy.yaml"], capsys, monkeypatch)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-4, 1e-3])
+def test_a_scale_of_the_encoder_that_nothing_checks_is_told_whatever_its_noise(noise, folder, capsys, monkeypatch):
+    """An encoder that reads 2 % too much takes every parameter along by 2 %, the buffer's place by 7 mm."""
+    monkeypatch.chdir(folder[0])
+    found = _with_noisier_encoder(noise, capsys, monkeypatch, gain=1.02)
+    assert found["verdict"] == "good"
+    low, high = found["interval_total"]["mass"]
+    assert not low < TRUTH["mass"] < high
+    (said,) = (sentence for sentence in found["unchecked"] if "the scale of 'encoder'" in sentence)
+    assert said.endswith("it would move mass, rail, stiffness, damping, buffer[0]")
+
+
+def test_a_buffer_measured_by_hand_checks_the_scale_of_the_encoder(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder[0])
+    by_hand = ("nominal: [0.0, 0.0, 0.0]", "nominal: [1.0e-3, 0.0, 0.0]"), ("prior_std: 0.003", "prior_std: 1.0e-4")
+    found = _with_noisier_encoder(1e-4, capsys, monkeypatch, *by_hand)
+    assert found["verdict"] == "good"
+    assert not any("the scale of 'encoder'" in sentence for sentence in found["unchecked"])
+
+
 def test_halves_of_the_recording_agree(folder, capsys, monkeypatch):
     found = _answer(folder[0], folder[1][2], capsys, monkeypatch)
     assert found["verdict"] == "good" and found["worst_other_pct"] > 0.0
