@@ -17,6 +17,7 @@ import scipy.ndimage
 
 from contact_estimation.exceptions import IdentificationError, RecordingError
 from contact_estimation.identify.arrays import Array, Indices
+from contact_estimation.identify.batch.names import unknown
 
 TORQUE = "torque"
 _SAME = 1e-3  # share of a sample's period within which a time is that sample's
@@ -108,8 +109,9 @@ def columns(model: mujoco.MjModel, channel: Channel) -> tuple[Indices, bool]:
         kind = mujoco.mjtObj.mjOBJ_JOINT if channel.model == TORQUE else mujoco.mjtObj.mjOBJ_SENSOR
         index = mujoco.mj_name2id(model, kind, target)
         if index < 0:
-            what = "joint" if channel.model == TORQUE else "sensor"
-            raise IdentificationError(f"channel '{channel.name}': the scene has no {what} '{target}'")
+            what, count = ("joint", model.njnt) if channel.model == TORQUE else ("sensor", model.nsensor)
+            known = [mujoco.mj_id2name(model, kind, k) or "" for k in range(count)]
+            raise IdentificationError(f"channel '{channel.name}', key 'targets': {unknown(what, target, known)}")
         if channel.model == TORQUE:
             found.append(int(model.jnt_dofadr[index]))
             stages.append(True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -10,6 +10,7 @@ import mujoco
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch.inertia import scale_second_moments
+from contact_estimation.identify.batch.names import unknown
 
 if TYPE_CHECKING:
     from contact_estimation.identify.batch.parameters import PhysicalParameter
@@ -34,7 +35,7 @@ def modifier(kind: str, targets: list[str]) -> Modifier:
     """
     if kind not in KINDS:
         raise IdentificationError(f"parameter kind '{kind}' is not known; use one of {', '.join(KINDS)}")
-    find, write, size = _WRITERS[kind]
+    (what, elements), write, size = _WRITERS[kind]
 
     def write_all(spec: mujoco.MjSpec, parameter: PhysicalParameter) -> None:
         if parameter.size != size:
@@ -42,17 +43,15 @@ def modifier(kind: str, targets: list[str]) -> Modifier:
                 f"parameter '{parameter.name}' of kind '{kind}' needs {size} numbers in 'nominal', given "
                 f"{parameter.size}"
             )
+        known = {element.name: element for element in elements(spec)}
         for target in targets:
-            element = find(spec, target)
-            if element is None:
-                raise IdentificationError(f"parameter kind '{kind}': the scene has no element named '{target}'")
-            write(element, parameter.value)
+            if target not in known:
+                raise IdentificationError(
+                    f"parameter '{parameter.name}' of kind '{kind}', key 'targets': {unknown(what, target, known)}"
+                )
+            write(known[target], parameter.value)
 
     return write_all
-
-
-def _pair(spec: mujoco.MjSpec, name: str) -> Any:
-    return next((pair for pair in spec.pairs if pair.name == name), None)
 
 
 def _entry(field: str, index: int, sign: float = 1.0) -> Callable[[Any, Array], None]:
@@ -99,17 +98,23 @@ def _scale_inertia(body: Any, value: Array) -> None:
     scale_second_moments(_with_mass(body), value)
 
 
-_JOINT, _BODY = mujoco.MjSpec.joint, mujoco.MjSpec.body
-#: Kind -> how its element is found in a spec, how a value is written into it, and how many numbers a value has.
-_WRITERS: dict[str, tuple[Callable[..., Any], Callable[[Any, Array], None], int]] = {
-    "contact_stiffness": (_pair, _entry("solref", 0, -1.0), 1),
-    "contact_damping": (_pair, _entry("solref", 1, -1.0), 1),
-    "contact_friction": (_pair, _set_friction, 1),
+#: Noun of an element, and all of a spec.
+_Elements = tuple[str, Callable[[mujoco.MjSpec], Iterable[Any]]]
+_PAIR: _Elements = "contact pair", lambda spec: spec.pairs
+_JOINT: _Elements = "joint", lambda spec: spec.joints
+_SITE: _Elements = "site", lambda spec: spec.sites
+_GEOM: _Elements = "geom", lambda spec: spec.geoms
+_BODY: _Elements = "body", lambda spec: spec.bodies
+#: Kind -> its elements, how a value is written into one, and how many numbers a value has.
+_WRITERS: dict[str, tuple[_Elements, Callable[[Any, Array], None], int]] = {
+    "contact_stiffness": (_PAIR, _entry("solref", 0, -1.0), 1),
+    "contact_damping": (_PAIR, _entry("solref", 1, -1.0), 1),
+    "contact_friction": (_PAIR, _set_friction, 1),
     "spring_stiffness": (_JOINT, _entry("stiffness", 0), 1),
     "spring_damping": (_JOINT, _entry("damping", 0), 1),
-    "anchor": (mujoco.MjSpec.site, _move, 3),
+    "anchor": (_SITE, _move, 3),
     "body_offset": (_BODY, _move, 3),
-    "geom_offset": (mujoco.MjSpec.geom, _move, 3),
+    "geom_offset": (_GEOM, _move, 3),
     "mass": (_BODY, _set_mass, 1),
     "com_offset": (_BODY, _move_com, 3),
     "inertia": (_BODY, _scale_inertia, 6),

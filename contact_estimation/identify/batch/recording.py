@@ -42,7 +42,7 @@ def read(path: Path | str, sources: set[str], joint_names: tuple[str, ...]) -> t
         joint_names: order of the arm's columns.
 
     Raises:
-        RecordingError: not readable, infinite samples, a signal without a sound sample, or none of the sources.
+        RecordingError: not readable, infinite samples, a channel without a finite sample, or none of the sources.
     """
     arrays = _arrays(Path(path))
     if arrays and not _is_arm(arrays):
@@ -61,6 +61,12 @@ def read(path: Path | str, sources: set[str], joint_names: tuple[str, ...]) -> t
             f"{path}: holds none of the channels the scene asks for ({', '.join(sorted(sources))}); an arm's "
             f"are {', '.join(_ARM)}, others need an array NAME and its times t_NAME or t; it has "
             f"{', '.join(sorted(arrays)) or 'no arrays'}"
+        )
+    sound = {name for name, each in found.items() if np.any(np.all(np.isfinite(each.values), axis=1))}
+    for name in sorted(sources & (set(found) | set(arrays)) - sound):
+        raise RecordingError(
+            f"{path}: channel source '{name}' has no finite sample, every row has a NaN or infinite number; record it "
+            "again, or take it out of the file or the scene to estimate without it"
         )
     return found, float(duration)
 

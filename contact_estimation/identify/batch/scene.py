@@ -22,6 +22,7 @@ import numpy as np
 from contact_estimation.exceptions import ModelError
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch.inertia import make_explicit
+from contact_estimation.identify.batch.names import unknown
 from contact_estimation.identify.batch.parameters import ParameterVector, PhysicalParameter
 
 #: Impedance z: the share of a constraint's force that is its own inertia.
@@ -143,8 +144,10 @@ def add_springy_tip(spec: mujoco.MjSpec, body: str, stiffness: float, damping: f
         ModelError: no such body, or an axis that is not x, y or z.
     """
     tip = spec.body(body)
-    if tip is None or not set(axes) <= set("xyz") or not axes:
-        raise ModelError(f"springy end effector: no body '{body}' in the scene, or axes '{axes}' are not among x, y, z")
+    if tip is None:
+        raise ModelError(f"springy end effector: {unknown('body', body, (each.name for each in spec.bodies))}")
+    if not set(axes) <= set("xyz") or not axes:
+        raise ModelError(f"springy end effector: axes are '{axes}'; expected letters of x, y and z, such as 'xz'")
     names = []
     for axis in axes:
         joint = tip.add_joint(

@@ -7,6 +7,8 @@ The settings engine checks the file; an unknown key is an error that names the n
 from __future__ import annotations
 
 import dataclasses
+import difflib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import numpy as np
 
 from contact_estimation.exceptions import ConfigError, ModelError
 from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.batch import names
 from contact_estimation.identify.batch.channels import MODELS, Channel
 from contact_estimation.identify.batch.modifiers import KINDS, modifier
 from contact_estimation.identify.batch.parameters import CHANNEL_KINDS, ChannelParameter, PhysicalParameter
@@ -25,6 +28,7 @@ _GEOMS = {
     name: getattr(mujoco.mjtGeom, f"mjGEOM_{name.upper()}")
     for name in ("sphere", "box", "plane", "cylinder", "capsule")
 }
+_DESCRIPTIONS = (".xml", ".mjcf", ".urdf")
 _JOINT_SENSORS = ("jointpos", "jointvel")
 _SITE_SENSORS = ("force", "torque", "framepos", "framequat", "gyro", "accelerometer")
 _SENSORS = _JOINT_SENSORS + _SITE_SENSORS
@@ -182,12 +186,32 @@ def load(path: Path | str) -> tuple[SceneSettings, Scene]:
     """Read a scene file and build its scene.
 
     Raises:
-        ConfigError: the file breaks the schema.
+        ConfigError: the file breaks the schema, or there is no such description.
         ModelError: a body, joint or site that the model does not have, or a model that does not compile.
     """
     settings = from_yaml(SceneSettings, path)
-    beside = Path(path).resolve().parent / settings.model
-    return settings, build(settings, beside if beside.is_file() else share_file(settings.model))
+    return settings, build(settings, _model_file(Path(path), settings.model))
+
+
+def _model_file(scene: Path, name: str) -> Path:
+    """Find the description, from the scene file on or among those that the package ships.
+
+    Raises:
+        ConfigError: there is none; what stands there is listed, the nearest first.
+    """
+    share, beside = share_file("config").parent, scene.resolve().parent / name
+    found = next((place for place in (beside, share / name) if place.is_file()), None)
+    if found is None:
+        known = [str(Path(name).parent / file.name) for file in sorted(beside.parent.glob("*"))]
+        known += [str(file.relative_to(share)) for file in sorted(share.glob("config/robots/*/*"))]
+        known = [each for each in known if each.endswith(_DESCRIPTIONS)]
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.0)
+        raise ConfigError(
+            f"{scene}: 'model' is '{name}', but there is no such file, neither from the scene's folder on "
+            f"({scene.resolve().parent}) nor in the package's share folder (nearest: "
+            f"{', '.join(map(repr, near)) or 'none'}); give the path of a URDF or MJCF from the scene's folder on"
+        )
+    return found
 
 
 def build(settings: SceneSettings, model_file: Path) -> Scene:
@@ -222,8 +246,14 @@ def _add_bodies(spec: mujoco.MjSpec, settings: SceneSettings) -> None:
 
 
 def _add_contacts(spec: mujoco.MjSpec, settings: SceneSettings) -> None:
-    """Contact pairs, joint friction and sensors."""
+    """Contact pairs, joint friction and sensors.
+
+    Raises:
+        ModelError: a geom, joint or site that the scene does not have.
+    """
     for contact in settings.contacts:
+        for geom in contact.geoms:
+            _check_name(f"contact '{contact.name}', key 'geoms'", "geom", geom, spec.geoms)
         pair = spec.add_pair(name=contact.name, geomname1=contact.geoms[0], geomname2=contact.geoms[1], condim=3)
         pair.friction = [contact.friction, contact.friction, 0.0, 0.0, 0.0]
         pair.solref = [-contact.stiffness, -contact.damping]
@@ -232,7 +262,10 @@ def _add_contacts(spec: mujoco.MjSpec, settings: SceneSettings) -> None:
         joint.solref_friction = [-1.0, -settings.joint_friction_slope]
     for sensor in settings.sensors:
         kind = getattr(mujoco.mjtSensor, f"mjSENS_{sensor.type.upper()}")
-        owner = mujoco.mjtObj.mjOBJ_JOINT if sensor.type in _JOINT_SENSORS else mujoco.mjtObj.mjOBJ_SITE
+        what, owner, known = "site", mujoco.mjtObj.mjOBJ_SITE, spec.sites
+        if sensor.type in _JOINT_SENSORS:
+            what, owner, known = "joint", mujoco.mjtObj.mjOBJ_JOINT, spec.joints
+        _check_name(f"sensor '{sensor.name}', key 'object'", what, sensor.object, known)
         spec.add_sensor(name=sensor.name, type=kind, objtype=owner, objname=sensor.object)
 
 
@@ -279,11 +312,16 @@ def _parameter(item: ParameterSettings) -> PhysicalParameter:
     )
 
 
+def _check_name(where: str, what: str, name: str, elements: Iterable[Any]) -> None:
+    known = [element.name for element in elements]
+    if name not in known:
+        raise ModelError(f"{where}: {names.unknown(what, name, known)}")
+
+
 def _body(spec: mujoco.MjSpec, name: str) -> Any:
     body = spec.worldbody if name == "world" else spec.body(name)
     if body is None:
         raise ModelError(
-            f"the scene refers to body '{name}', which the model does not have; it has "
-            f"{', '.join(b.name for b in spec.bodies)}"
+            f"a body that the scene file refers to: {names.unknown('body', name, (each.name for each in spec.bodies))}"
         )
     return body

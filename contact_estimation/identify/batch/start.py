@@ -9,6 +9,7 @@ import scipy.ndimage
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch.channels import Channel
+from contact_estimation.identify.batch.names import unknown
 from contact_estimation.identify.batch.problem import Problem
 
 
@@ -31,11 +32,15 @@ def initial_trajectory(problem: Problem, p: Array, sources: dict[str, str], smoo
     for joint, source in sources.items():
         index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, joint)
         names = source.split(",")
-        if index < 0 or not all(name in known for name in names):
-            raise IdentificationError(
-                f"start of joint '{joint}' from channel '{source}': no such joint or channel; channels "
-                f"with measurements: {', '.join(known)}"
-            )
+        if index < 0:
+            joints = [model.joint(k).name for k in range(model.njnt)]
+            raise IdentificationError(f"key 'start': {unknown('joint', joint, joints)}")
+        for name in names:
+            if name not in known:
+                raise IdentificationError(
+                    f"key 'start', joint '{joint}': channel '{name}' does not exist or has no measurement; measured: "
+                    f"{', '.join(known)}. Name one of these, or record '{name}'"
+                )
         address = model.jnt_qposadr[index]
         if model.jnt_type[index] == mujoco.mjtJoint.mjJNT_FREE:
             q[:, address : address + 3] = _smoothed(problem.grid, problem.measured(names[0], p), smooth)

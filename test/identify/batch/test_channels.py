@@ -77,5 +77,9 @@ def test_bad_channels_are_refused(ball_scene):
         Channel("c", "encoder", ("turn",), 1.0)
     with pytest.raises(IdentificationError, match="positive"):
         Channel("c", "sensor", ("turn",), 0.0)
-    with pytest.raises(IdentificationError, match="no sensor 'elbow'"):
-        columns(ball_scene.nominal, Channel("c", "sensor", ("elbow",), 1.0))
+    with pytest.raises(
+        IdentificationError, match=r"'c', key 'targets': .* no sensor 'turm' \(nearest: 'turn'\); it has "
+    ):
+        columns(ball_scene.nominal, Channel("c", "sensor", ("turm",), 1.0))
+    with pytest.raises(IdentificationError, match=r"no joint 'turm' \(nearest: 'turn'\); it has turn, ball"):
+        columns(ball_scene.nominal, Channel("c", "torque", ("turm",), 1.0))

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from contact_estimation.cli import main
+from contact_estimation.exceptions import RecordingError
+from contact_estimation.identify.batch import recording
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "identify_batch.md"
 TRUTH = {"mass": 3.0, "rail": 8.0, "stiffness": 4000.0, "damping": 30.0}
@@ -174,6 +176,46 @@ def test_an_encoder_in_steps_that_rests_is_not_frozen(folder, capsys, monkeypatc
     np.savez("rest.npz", t=t, position=position, motor=np.concatenate([early["motor"], arrays["motor"]]))
     assert main(["identify", "batch", "rest.npz", "--model", "cart.yaml", "--window", "0", "0.49", "--json"]) == 0
     assert not any("frozen" in reason for reason in json.loads(capsys.readouterr().out)["reasons"])
+
+
+@pytest.mark.parametrize("array", ["motor", "position"])
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_a_channel_without_a_finite_sample_is_refused_by_name(array, number, folder, capsys, monkeypatch):
+    code, _, err = _changed(folder[0], capsys, monkeypatch, **{array: lambda x: np.full(len(x), number)})
+    assert code == 2 and f"changed.npz: channel source '{array}' has no finite sample" in err and "take it out" in err
+
+
+def test_a_force_of_an_arm_without_a_finite_sample_is_refused_by_name(tmp_path):
+    t, still = np.arange(0.0, 0.5, 0.002), np.zeros((250, 6))
+    np.savez(tmp_path / "arm.npz", t=t, q=still, dq=still, tau=still, f_tcp=np.full((250, 3), np.nan))
+    joints = tuple(f"joint{k}" for k in range(6))
+    with pytest.raises(RecordingError, match="channel source 'f_tcp' has no finite sample"):
+        recording.read(tmp_path / "arm.npz", {"q", "tau", "f_tcp"}, joints)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ("[nose, buffer]", "[nose, bufer]", "'bump', key 'geoms': the scene has no geom 'bufer' (nearest: 'buffer'); "),
+        ("object: rail", "object: rial", "'place', key 'object': the scene has no joint 'rial' (nearest: 'rail'); "),
+        ("targets: [cart]", "targets: [cert]", "'mass' of kind 'mass', key 'targets': the scene has no body 'cert' "),
+        ("targets: [bump]", "targets: [bumb]", "the scene has no contact pair 'bumb' (nearest: 'bump'); it has bump"),
+        ("targets: [place]", "targets: [palce]", "'encoder', key 'targets': the scene has no sensor 'palce' (nearest"),
+        ("start: {rail", "start: {rial", "key 'start': the scene has no joint 'rial' (nearest: 'rail'); it has rail"),
+        ("{rail: encoder}", "{rail: encodr}", "channel 'encodr' does not exist or has no measurement; measured: enc"),
+        ("contact: [cart", "contact: [carts", "the scene has no body 'carts' (nearest: 'cart'); it has world, cart"),
+        ("model: cart.xml", "model: cort.xml", "'model' is 'cort.xml', but there is no such file, neither from the "),
+    ],
+)
+def test_a_misspelt_name_is_told_with_its_key_and_the_nearest(right, wrong, told, folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder[0])
+    scene = Path("cart.yaml").read_text()
+    assert right in scene
+    Path("misspelt.yaml").write_text(scene.replace(right, wrong))
+    assert main(["identify", "batch", "cart.npz", "--model", "misspelt.yaml"]) == 2
+    err = capsys.readouterr().err
+    assert told in err and "Reinstall" not in err
+    assert ("misspelt.yaml: 'model'" in err and "(nearest: 'cart.xml', " in err) == ("cort" in wrong)
 
 
 def test_infinite_samples_of_an_arm_are_refused(folder, capsys, monkeypatch):

@@ -128,8 +128,10 @@ def test_other_bad_input_is_refused():
         PhysicalParameter("x", 0.5, 0.0, 1.0, None, log=True)
     with pytest.raises(IdentificationError, match="contact_stiffness"):
         modifier("stiffnes", ["a"])
-    with pytest.raises(IdentificationError, match="no element named 'nothing'"):
-        Scene(mujoco.MjSpec.from_string(BALL), [PhysicalParameter("x", 0.5, 0.1, 1.0, modifier("mass", ["nothing"]))])
+    with pytest.raises(
+        IdentificationError, match=r"'x' of kind 'mass', key 'targets': .* no body 'bal' \(nearest: 'ball'\)"
+    ):
+        Scene(mujoco.MjSpec.from_string(BALL), [PhysicalParameter("x", 0.5, 0.1, 1.0, modifier("mass", ["bal"]))])
     with pytest.raises(IdentificationError, match="needs 6 numbers in 'nominal', given 1"):
         _cube(0.0, "inertia")
     vector = ParameterVector([PhysicalParameter("x", 0.5, 0.1, 1.0, None)])

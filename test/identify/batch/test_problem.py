@@ -118,8 +118,11 @@ def test_start_follows_encoders_and_motion_capture(make, rolling, ball_scene):
     )
     assert start[:, 0] == pytest.approx(q[:, 0], abs=5e-3) and start[:, 1:4] == pytest.approx(q[:, 1:4], abs=5e-3)
     assert np.linalg.norm(start[:, 4:], axis=1) == pytest.approx(1.0)
-    for sources in ({"elbow": "turn"}, {"turn": "encoder"}):
-        with pytest.raises(IdentificationError, match="no such joint or channel"):
+    for sources, text in (
+        ({"turm": "turn"}, r"key 'start': the scene has no joint 'turm' \(nearest: 'turn'\); it has turn, ball"),
+        ({"turn": "encoder"}, "joint 'turn': channel 'encoder' does not exist or has no measurement; measured: turn, "),
+    ):
+        with pytest.raises(IdentificationError, match=text):
             initial_trajectory(problem, ball_scene.parameters.nominal, sources)
     with pytest.raises(IdentificationError, match="no joint-position sensor"):
         initial_trajectory(problem, ball_scene.parameters.nominal, {"turn": "gyro"})

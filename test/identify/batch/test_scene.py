@@ -48,6 +48,8 @@ def test_springy_tip_adds_springs():
     assert model.jnt_stiffness[model.joint("arm_spring_z").id] == 300.0
     with pytest.raises(ModelError, match="no body 'nothing'"):
         add_springy_tip(spec, "nothing", 1.0, 1.0)
+    with pytest.raises(ModelError, match="axes are 'xw'; expected letters of x, y and z"):
+        add_springy_tip(mujoco.MjSpec.from_string(BALL), "arm", 1.0, 1.0, "xw")
 
 
 def test_the_shipped_scene_loads_and_knows_its_channels():
