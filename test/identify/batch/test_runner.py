@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import html
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from shared import shared_file
 
+from contact_estimation.cli import main
 from contact_estimation.exceptions import IdentificationError, RecordingError
 from contact_estimation.identify.batch import recording, runner
 from contact_estimation.identify.batch.channels import Measurement, resample
 from contact_estimation.identify.batch.report import write_report
 from contact_estimation.settings import find_config
 
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "identify_batch.md"
 SCENE = find_config("scenes", "ur16e_press")
 JOINTS = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint", "wrist_2_joint", "wrist_3_joint")
 
@@ -117,3 +121,34 @@ def test_press_of_the_real_arm_is_explained_and_reported(tmp_path):
     assert all(sentence in text for sentence in (*verdict.reasons, *verdict.unchecked))
     stiffness = next(p for p in done.result.parameters if p.name == "stiffness")
     assert f"<td>{stiffness.lower_total:.0f}</td><td>{stiffness.upper_total:.0f}</td>" in page
+
+
+@pytest.mark.parametrize(("name", "window"), [("ur_vertical_1", []), ("ur_vertical_3", ["--window", "0", "15"])])
+@pytest.mark.parametrize("without", [[], ["--without", "force"]], ids=["all sensors", "without force"])
+def test_the_page_tells_what_the_press_of_the_real_arm_gives(name, window, without, tmp_path, capsys):
+    """Stiffness, force error along the vertical, verdict and exit code are those of the page's table."""
+    path = shared_file(f"data/ur16e_press/{name}.npz")
+    out = tmp_path / "out.npz"
+    words = [str(path), "--model", "ur16e_press", *window, *without, "--json", "--output", str(out)]
+    code = main(["identify", "batch", *words])
+    found = json.loads(capsys.readouterr().out)
+    section = PAGE.read_text().split("### A press of the UR16e")[1].split("\n## ")[0]
+    rows = section.split(f"| {name}")[1].splitlines()
+    row = next(row for row in rows if f"| batch, {'without' if without else 'all'}" in row)
+    stiffness, force, verdict, told = [cell.strip(" `").replace(" ", "") for cell in row.split("|")[3:7]]
+    assert float(stiffness) == pytest.approx(found["parameters"]["stiffness"]["value"], rel=2e-3)
+    assert float(force) == pytest.approx(_force_error(path, out), abs=0.1)
+    assert verdict == found["verdict"] and told == str(code)
+    for joint, key in (("shoulder lift", "lift"), ("elbow", "elbow"), ("wrist 1", "wrist1")) if not without else ():
+        row = next(line for line in section.splitlines() if line.startswith(f"| {joint} |"))
+        friction = float(row.split("|")[3 if name.endswith("3") else 2].split()[0])
+        assert friction == pytest.approx(found["parameters"][f"friction_{key}"]["value"], abs=0.1)
+
+
+def _force_error(path, out):
+    """RMSE [N] of the vertical force against the tared sensor, where it reads more than 8 N."""
+    arm, estimate = np.load(path), np.load(out)
+    force = np.einsum("nij,nj->ni", arm["R_tcp"], arm["f_tcp"] - arm["f_tcp_zero_offset"])[:, 2]
+    measured = np.interp(estimate["t"], arm["t"] - arm["t"][0], force)
+    pressed = measured > 8.0
+    return np.sqrt(np.mean((estimate["contact_force"][:, 2] - measured)[pressed] ** 2))
