@@ -1,4 +1,4 @@
-"""What makes a calibration doubtful: a late torque, links of another robot, a torque scale that all joints share.
+"""What makes a calibration doubtful: a late torque, links of another robot, a base that leans, a load that changes.
 
 Each is looked for in what the calibration leaves, by a regression on columns that the model does not have. The model's
 own parameters are free beside them, also scale and rotor inertia that were not asked for.
@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contact_estimation.fit.calibration.estimate import score_covariance
+from contact_estimation.fit.calibration.added import Columns, Regression, Rows, covariance_of, regress, rows_of
 from contact_estimation.fit.calibration.identify import Identified, prior_of
-from contact_estimation.fit.calibration.model import evaluate
-from contact_estimation.fit.calibration.regression import huber_weights
+from contact_estimation.fit.calibration.mount_and_load import Taken, mount_and_load
 from contact_estimation.fit.calibration.settings import CalibrationSettings
 from contact_estimation.robot import Arm
 
@@ -31,50 +30,25 @@ _COMMON_SCALE, _OWN_SCALE, _SCALE_SIGMAS = 0.05, 0.1, 3.0
 _LEAST_LOAD, _LOAD_SIGMAS = 0.1, 3.0
 
 
-class _Rows(NamedTuple):
-    """All samples of all recordings, N together.
-
-    Attributes:
-        jacobian: (N, n, P) of the predicted torque.
-        residual: (N, n) [measured Nm].
-        weight: (N, n) of its square.
-        late: (N, n) change of the rigid torque [Nm/s], which a delay [s] leaves.
-        links: (N, n, 10 n) change with the links' inertial parameters.
-        counts: samples of each recording.
-    """
-
-    jacobian: np.ndarray
-    residual: np.ndarray
-    weight: np.ndarray
-    late: np.ndarray
-    links: np.ndarray
-    counts: list[int]
-
-
-class _Regression(NamedTuple):
-    """Coefficients (p,), what they leave (N, n), and the inverse (p, p) of the normal equations."""
-
-    values: np.ndarray
-    left: np.ndarray
-    inverse: np.ndarray
-
-
 class _Free(NamedTuple):
-    """Regression of the residuals on all parameters of the model and a delay.
+    """Regression of the residuals on all parameters of the model, a delay, and what was taken for granted and is wrong.
 
     Attributes:
         prior: (P,) standard deviations of the parameters.
         own: (p,) indices of those that are free.
-        columns: (N, n, p + 1) of those, and of the delay.
-        precision: (p + 1,) of their priors.
-        regression: what was found.
+        columns: of those, and of the delay, which is the last of them.
+        wrong: sentences on gravity and load, and the columns that make them right.
     """
 
     prior: np.ndarray
     own: np.ndarray
-    columns: np.ndarray
-    precision: np.ndarray
-    regression: _Regression
+    columns: Columns
+    wrong: Taken
+
+    @property
+    def all(self) -> Columns:
+        """All columns of the regression."""
+        return self.columns.beside(self.wrong.columns)
 
 
 def doubts(arm: Arm, found: Identified, settings: CalibrationSettings) -> list[str]:
@@ -88,15 +62,32 @@ def doubts(arm: Arm, found: Identified, settings: CalibrationSettings) -> list[s
     Returns:
         A sentence for each thing that is wrong; empty if nothing is.
     """
-    rows = _rows(found, settings)
+    rows = rows_of(found, settings)
     free = _all_free(arm, found, settings, rows)
-    found_doubts = [
-        _scale_doubt(arm, found),
-        _load_doubt(found, free.regression.values[:-1][free.own == found.layout["payload"].start]),
-        _delay_doubt(found, rows, free),
-    ]
-    if "links" not in settings.identify:
-        found_doubts.append(_links_doubt(arm, _share_of_links(arm, found, settings, rows, free)))
+    links = "links" not in settings.identify
+    share = _share_of_links(arm, found, settings, rows, free) if links else np.zeros(arm.n)
+    if free.wrong.doubts and share.max() > _MAX_LINKS:  # wrong links may look like another gravity or load
+        beside = free.columns.beside(_links(arm, found, settings, rows))
+        free = free._replace(wrong=mount_and_load(arm, found, settings, rows, beside))
+        share = _share_of_links(arm, found, settings, rows, free)
+    if free.wrong.doubts:
+        rows = free.wrong.rows
+    regression = regress(rows, free.all)
+    covariance = covariance_of(rows, free.all, regression)
+    found_doubts = [*free.wrong.doubts, _delay_doubt(len(free.own), regression, covariance)]
+    if free.wrong.doubts:  # they explain the payload, and torque scales by what is left without them
+        index = np.searchsorted(free.own, np.arange(found.layout.size)[found.layout["gain"]])
+        if (free.prior[found.layout["gain"]] > 0).all():
+            gain = found.value("gain") + regression.values[index]
+            found_doubts.append(_scale_doubt(arm, found.weighed, gain, covariance[np.ix_(index, index)]))
+    else:
+        gain = found.layout["gain"]
+        found_doubts.append(_scale_doubt(arm, found.weighed, found.theta[gain], found.covariance[gain, gain]))
+        found_doubts.append(
+            _load_doubt(found, regression.values[: len(free.own)][free.own == found.layout["payload"].start])
+        )
+    if links:
+        found_doubts.append(_links_doubt(arm, share))
     return [doubt for doubt in found_doubts if doubt]
 
 
@@ -108,74 +99,43 @@ def explained_by_links(arm: Arm, found: Identified, settings: CalibrationSetting
         found: the calibration, without links.
         settings: with which it was found.
     """
-    rows = _rows(found, settings)
+    rows = rows_of(found, settings)
     return _share_of_links(arm, found, settings, rows, _all_free(arm, found, settings, rows))
 
 
-def _all_free(arm: Arm, found: Identified, settings: CalibrationSettings, rows: _Rows) -> _Free:
-    """Regress on the parameters, also those that were not asked for, and on a delay of the torque."""
+def _all_free(arm: Arm, found: Identified, settings: CalibrationSettings, rows: Rows) -> _Free:
+    """Free the parameters, also those that were not asked for, and a delay of the torque."""
     identified = settings.identify
     free = identified if "links" in identified else [*identified, "scale", "armature", "asymmetry"]
     prior = prior_of(arm, found.layout, replace(settings, identify=free)).std
     own = np.flatnonzero(prior > 0)
-    columns = np.concatenate([rows.jacobian[:, :, own], rows.late[:, :, None]], axis=2)
-    precision = np.append(prior[own] ** -2.0, 0.0)
-    return _Free(prior, own, columns, precision, _regress(columns, rows.weight, rows.residual, precision))
+    values = np.concatenate([rows.jacobian[:, :, own], rows.late[:, :, None]], axis=2)
+    columns = Columns(values, np.append(prior[own] ** -2.0, 0.0))
+    return _Free(prior, own, columns, mount_and_load(arm, found, settings, rows, columns))
 
 
-def _share_of_links(arm: Arm, found: Identified, settings: CalibrationSettings, rows: _Rows, free: _Free) -> np.ndarray:
+def _links(arm: Arm, found: Identified, settings: CalibrationSettings, rows: Rows) -> Columns:
+    """Return the columns of the links' inertial parameters."""
+    layout = found.layout
+    std = prior_of(arm, layout, CalibrationSettings(identify=["links"], link_std=settings.link_std)).std
+    return Columns(rows.links, std[layout["links"]] ** -2.0)
+
+
+def _share_of_links(arm: Arm, found: Identified, settings: CalibrationSettings, rows: Rows, free: _Free) -> np.ndarray:
     """Return the shares of :func:`explained_by_links`."""
     # links and scales cannot be told apart, and the payload is a part of the last link
-    layout = found.layout
-    instead = np.setdiff1d(free.own, np.arange(layout.size)[np.r_[layout["gain"], layout["payload"]]])
-    links = prior_of(arm, layout, CalibrationSettings(identify=["links"], link_std=settings.link_std)).std
-    columns = np.concatenate([rows.jacobian[:, :, instead], rows.late[:, :, None], rows.links], axis=2)
-    precision = np.concatenate([free.prior[instead] ** -2.0, [0.0], links[layout["links"]] ** -2.0])
-    after = _regress(columns, rows.weight, rows.residual, precision).left
-    power = [np.sum(rows.weight * left**2, axis=0) for left in (free.regression.left, after)]
+    layout, columns = found.layout, free.all
+    instead = np.isin(free.own, np.arange(layout.size)[np.r_[layout["gain"], layout["payload"]]], invert=True)
+    kept = np.append(instead, np.ones(columns.values.shape[2] - len(instead), bool))
+    others = Columns(columns.values[:, :, kept], columns.precision[kept])
+    after = regress(rows, others.beside(_links(arm, found, settings, rows))).left
+    power = [np.sum(rows.weight * left**2, axis=0) for left in (regress(rows, columns).left, after)]
     return np.asarray(1 - power[1] / np.maximum(power[0], 1e-300))
 
 
-def _rows(found: Identified, settings: CalibrationSettings) -> _Rows:
-    parts = []
-    for d in found.designs:
-        m = d.motion
-        torque, jacobian = evaluate(found.layout, found.theta, d)
-        residual = m.tau - torque
-        weight = huber_weights(residual, found.std_residual, settings.outlier)
-        # Without friction: how fast it turns over is not known well enough to tell a delay.
-        gain, load = found.value("gain"), found.value("payload")
-        rigid = gain * (d.rigid + d.payload @ load) + found.value("armature") * m.ddq
-        late = -np.gradient(rigid, 1 / m.rate, axis=0)
-        parts.append((jacobian, residual, weight / _variance(found), late, gain[:, None] * d.links))
-    counts = [len(part[0]) for part in parts]
-    jacobian, residual, weight, late, links = (np.concatenate(values) for values in zip(*parts))
-    return _Rows(jacobian, residual, weight, late, links, counts)
-
-
-def _variance(found: Identified) -> np.ndarray:
-    """Variance (n,) of a sample that is independent of the others: times the autocorrelation time in samples."""
-    return np.asarray(found.std_residual**2 * found.correlation_time * found.designs[0].motion.rate)
-
-
-def _regress(columns: np.ndarray, weight: np.ndarray, residual: np.ndarray, precision: np.ndarray) -> _Regression:
-    """Weighted least squares of residuals (N, n) on columns (N, n, p), with the precision (p,) of priors about zero."""
-    flat = columns.reshape(-1, columns.shape[2])
-    weighted = flat * weight.reshape(-1, 1)
-    inverse = np.linalg.inv(weighted.T @ flat + np.diag(precision))
-    values = inverse @ (weighted.T @ residual.ravel())
-    return _Regression(values, residual - columns @ values, inverse)
-
-
-def _delay_doubt(found: Identified, rows: _Rows, free: _Free) -> str:
-    """Say by how much the torque is late, the last coefficient of the regression."""
-    regression = free.regression
-    scores = np.einsum("tjp,tj->tp", free.columns, rows.weight * regression.left)
-    pieces = np.split(scores, np.cumsum(rows.counts)[:-1])
-    time = found.correlation_time * found.designs[0].motion.rate
-    middle = score_covariance(pieces, time) + np.diag(free.precision)
-    delay = float(regression.values[-1])
-    std = float(np.sqrt((regression.inverse @ middle @ regression.inverse)[-1, -1]))
+def _delay_doubt(place: int, regression: Regression, covariance: np.ndarray) -> str:
+    """Say by how much the torque is late, the coefficient at ``place`` of the regression."""
+    delay, std = float(regression.values[place]), float(np.sqrt(covariance[place, place]))
     if abs(delay) <= max(_LEAST_DELAY, _SIGMAS * std):
         return ""
     return (
@@ -208,17 +168,23 @@ def _links_doubt(arm: Arm, share: np.ndarray) -> str:
     )
 
 
-def _scale_doubt(arm: Arm, found: Identified) -> str:
-    """Say which torque scales are off: one that all joints share, which those without gravity may share, or its own."""
-    shown = np.flatnonzero(found.weighed & (found.std("gain") > 0))
+def _scale_doubt(arm: Arm, weighed: np.ndarray, gain: np.ndarray, covariance: np.ndarray) -> str:
+    """Say which torque scales are off: one that all joints share, which those without gravity may share, or its own.
+
+    Args:
+        arm: the robot.
+        weighed: (n,) whether gravity shows the scale.
+        gain: (n,) inverse of the scale.
+        covariance: (n, n) of these, zero where they are kept.
+    """
+    shown = np.flatnonzero(weighed & (np.diag(covariance) > 0))
     kept = np.setdiff1d(np.arange(arm.n), shown)
     if not len(shown):
         return ""
     # logarithms: a gain and the scale, its inverse, then deviate alike
-    index = found.layout["gain"].start + shown
-    deviation, slope = -np.log(found.theta[index]), 1 / found.theta[index]
-    own = slope * found.std("gain")[shown]
-    covariance = found.covariance[np.ix_(index, index)]
+    deviation, slope = -np.log(gain[shown]), 1 / gain[shown]
+    covariance = covariance[np.ix_(shown, shown)]
+    own = slope * np.sqrt(np.diag(covariance))
     scatter = float(np.var(deviation, ddof=1)) / len(shown) if len(shown) > 1 else 0.0
     mean, std = float(np.mean(deviation)), float(np.sqrt(slope @ covariance @ slope / len(shown) ** 2 + scatter))
     if len(kept) and abs(mean) > max(_COMMON_SCALE, _SCALE_SIGMAS * std):

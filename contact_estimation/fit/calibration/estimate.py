@@ -75,7 +75,7 @@ def estimate(layout: Layout, designs: list[Design], prior: Prior, start: np.ndar
         parts = [evaluate(layout, theta, d) for d in designs]
         residual = [t - p for t, (p, _) in zip(tau, parts)]
         scale = robust_scale(np.concatenate(residual))
-        time = np.max([[integrated_time(column, int(_MAX_TIME * rate)) for column in r.T] for r in residual], axis=0)
+        time = np.max([correlation_times(r, rate) for r in residual], axis=0)
         weight = [huber_weights(r, scale, outlier) / (scale**2 * time) for r in residual]
         hessian, gradient = np.diag(precision), precision * (prior.mean - theta)
         for (_, jacobian), r, w in zip(parts, residual, weight):
@@ -96,13 +96,28 @@ def estimate(layout: Layout, designs: list[Design], prior: Prior, start: np.ndar
     return Estimate(theta, covariance, hessian, residual, scale, time)
 
 
-def score_covariance(scores: list[np.ndarray], time: np.ndarray) -> np.ndarray:
+def correlation_times(residual: np.ndarray, rate: float) -> np.ndarray:
+    """Return the autocorrelation time (n,) of residuals (T, n) [samples].
+
+    Args:
+        residual: of one recording.
+        rate: of its samples [Hz].
+    """
+    return np.array([integrated_time(column, int(_MAX_TIME * rate)) for column in residual.T])
+
+
+def score_covariance(scores: list[np.ndarray], time: np.ndarray, fitted: int | None = None) -> np.ndarray:
     """Return the covariance (p, p) of the sum of scores (T, p) of coloured residuals, for short recordings, too.
 
-    Of N residuals that are independent of each other the fit takes up p. What is left varies less, and for a shorter
-    time: either by (N - p) / N.
+    Of N residuals that are independent of each other the fit takes up P. What is left varies less, and for a shorter
+    time: either by (N - P) / N.
+
+    Args:
+        scores: of each recording.
+        time: (n,) autocorrelation time of the residuals [samples].
+        fitted: how many parameters P the fit has; None: one per score.
     """
-    samples, fitted = sum(len(s) for s in scores), scores[0].shape[1]
+    samples, fitted = sum(len(s) for s in scores), scores[0].shape[1] if fitted is None else fitted
     lags = int(np.ceil(_LAGS * time.max()))
     independent = float(np.sum(samples / time))
     left = max(independent - fitted, 1.0) / independent

@@ -79,6 +79,34 @@ def design(arm: Arm, motion: Motion) -> Design:
     return Design(motion, regressor @ inertial, payload, regressor, motion.slidings(LENGTHS), flange)
 
 
+def gravity_turns(arm: Arm, d: Design, load: np.ndarray, links: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return how the torque changes where gravity turns: (T, n, 2) [Nm/rad], and the axes (2, 3) in base axes.
+
+    The axes are perpendicular to gravity: about itself it does not turn. Without gravity there are none.
+
+    Args:
+        arm: the robot.
+        d: regressors of a recording.
+        load: (4,) mass and first moment of the payload.
+        links: (10 n,) changes of the links' inertial parameters.
+    """
+    gravity = np.asarray(arm.settings.gravity, float)
+    if not gravity.any():
+        return np.zeros((*d.rigid.shape, 0)), np.zeros((0, 3))
+    axes = np.linalg.svd(gravity[None, :])[2][1:]
+    inertial = link_parameters(arm) + links
+    inertial[-10:] += _payload_map(arm) @ load
+    model, still = arm.model.copy(), np.zeros(arm.n)
+    base = arm.frame(arm.settings.base_frame).placement.rotation
+    columns = []
+    for axis in axes:
+        model.gravity.linear = base @ np.cross(axis, gravity)  # the torque is linear in it
+        data = model.createData()
+        rows = [pin.computeJointTorqueRegressor(model, data, q, still, still) @ inertial for q in d.motion.q]
+        columns.append(np.array(rows))
+    return np.stack(columns, axis=2), axes
+
+
 def link_parameters(arm: Arm) -> np.ndarray:
     """Return the inertial parameters (10 n,) of the description [kg, kg m, kg m^2], in Pinocchio's order.
 
