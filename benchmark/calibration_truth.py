@@ -49,6 +49,7 @@ class World:
         robot: which one moves. told: as which one it is read.
         load: [kg] behind the flange. scale: true torque over the measured one. late: [s] of the torque.
         inertia: factor on the true moments of inertia of each link, drawn between its inverse and itself.
+        lean: [degrees] of the base, about an axis that each recording draws. taken: [kg] taken up half-way.
     """
 
     seconds: float = 30.0
@@ -60,6 +61,8 @@ class World:
     scale: float = 1.0
     late: float = 0.0
     inertia: float = 1.0
+    lean: float = 0.0
+    taken: float = 0.0
 
 
 def motion(arm: Arm, world: World, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
@@ -88,20 +91,33 @@ def friction(q: np.ndarray) -> np.ndarray:
     return COULOMB * states / BREAKAWAY
 
 
+def carry(arm: Arm, model: pin.Model, mass: float) -> None:
+    """Add a point mass [kg] behind the flange."""
+    placement = model.frames[model.getFrameId(arm.tcp_frame)].placement
+    model.inertias[arm.n] = model.inertias[arm.n] + placement.act(pin.Inertia(mass, PLACE, np.zeros((3, 3))))
+
+
 def record(world: World, seed: int) -> tuple[Recording, np.ndarray]:
     """Return a recording of a world, and its biases (n,) [measured Nm]."""
     arm, rng = load_arm(world.robot), np.random.default_rng([seed, 6])
     t, q, dq, ddq = motion(arm, world, rng)
     model = arm.model.copy()
     if world.load:
-        placement = model.frames[model.getFrameId(arm.tcp_frame)].placement
-        model.inertias[arm.n] = model.inertias[arm.n] + placement.act(pin.Inertia(world.load, PLACE, np.zeros((3, 3))))
+        carry(arm, model, world.load)
     if world.inertia != 1.0:
         for k, factor in enumerate(world.inertia ** rng.uniform(-1, 1, arm.n), 1):
             link = model.inertias[k]
             model.inertias[k] = pin.Inertia(link.mass, link.lever, factor * link.inertia)
+    if world.lean:
+        angle = np.random.default_rng([seed, 7]).uniform(0, 2 * np.pi)
+        turn = pin.exp3(np.radians(world.lean) * np.array([np.cos(angle), np.sin(angle), 0.0]))
+        model.gravity.linear = turn @ model.gravity.linear
     data = model.createData()
     tau = np.array([pin.rnea(model, data, *state) for state in zip(q, dq, ddq)])
+    if world.taken:
+        carry(arm, model, world.taken)
+        data, half = model.createData(), len(t) // 2
+        tau[half:] = [pin.rnea(model, data, *state) for state in zip(q[half:], dq[half:], ddq[half:])]
     tau = (tau + ARMATURE * ddq + VISCOUS * dq + friction(q)) / world.scale
     tau = np.column_stack([np.interp(t - world.late, t, column) for column in tau.T])
     bias, keep = rng.normal(size=arm.n) * BIAS * arm.effort_limit, np.exp(-1 / (RATE * world.time))
@@ -204,6 +220,8 @@ def main() -> None:
         "torque scale 1.15, 2 kg": {"scale": 1.15, "load": LOAD},
         "torque 5 ms late": {"late": 0.005},
         "torque 20 ms late": {"late": 0.02},
+        "base leans by 3 degrees": {"lean": 3.0},
+        "1 kg taken up half-way": {"taken": 1.0},
         "a UR10e read as a UR16e": {"robot": "ur10e"},
         "a UR16e with 2 kg read as a UR10e": {"told": "ur10e", "load": LOAD},
     }

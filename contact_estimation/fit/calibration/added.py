@@ -136,7 +136,7 @@ def covariance_of(
     scores = np.einsum("tjp,tj->tp", columns.values, rows.weight * regression.left) @ influence
     pieces = np.split(scores, np.cumsum(rows.counts)[:-1])
     prior = influence.T @ (columns.precision[:, None] * influence)
-    return score_covariance(pieces, rows.time, columns.values.shape[2]) + prior
+    return np.asarray(score_covariance(pieces, rows.time, columns.values.shape[2]) + prior)
 
 
 def add(rows: Rows, columns: Columns, regression: Regression, added: Columns) -> Added:

@@ -62,16 +62,17 @@ def doubts(arm: Arm, found: Identified, settings: CalibrationSettings) -> list[s
     Returns:
         A sentence for each thing that is wrong; empty if nothing is.
     """
-    rows = rows_of(found, settings)
-    free = _all_free(arm, found, settings, rows)
+    given = rows = rows_of(found, settings)
+    free = _all_free(arm, found, settings, given)
+    if free.wrong.doubts:
+        rows = free.wrong.rows
     links = "links" not in settings.identify
     share = _share_of_links(arm, found, settings, rows, free) if links else np.zeros(arm.n)
     if free.wrong.doubts and share.max() > _MAX_LINKS:  # wrong links may look like another gravity or load
-        beside = free.columns.beside(_links(arm, found, settings, rows))
-        free = free._replace(wrong=mount_and_load(arm, found, settings, rows, beside))
+        beside = free.columns.beside(_links(arm, found, settings, given))
+        free = free._replace(wrong=mount_and_load(arm, found, settings, given, beside))
+        rows = free.wrong.rows if free.wrong.doubts else given
         share = _share_of_links(arm, found, settings, rows, free)
-    if free.wrong.doubts:
-        rows = free.wrong.rows
     regression = regress(rows, free.all)
     covariance = covariance_of(rows, free.all, regression)
     found_doubts = [*free.wrong.doubts, _delay_doubt(len(free.own), regression, covariance)]
@@ -91,6 +92,19 @@ def doubts(arm: Arm, found: Identified, settings: CalibrationSettings) -> list[s
     return [doubt for doubt in found_doubts if doubt]
 
 
+def gravity_and_load(arm: Arm, found: Identified, settings: CalibrationSettings) -> list[str]:
+    """Say whether another gravity or a load that changes may be why a calibration is refused, with all links free, too.
+
+    Args:
+        arm: the robot.
+        found: the calibration.
+        settings: with which it was found.
+    """
+    rows = rows_of(found, settings)
+    columns = _own_and_delay(arm, found, settings, rows)[2].beside(_links(arm, found, settings, rows))
+    return mount_and_load(arm, found, settings, rows, columns).doubts
+
+
 def explained_by_links(arm: Arm, found: Identified, settings: CalibrationSettings) -> np.ndarray:
     """Return per joint (n,) the share of the squared residuals that corrected inertial parameters of links explain.
 
@@ -104,14 +118,21 @@ def explained_by_links(arm: Arm, found: Identified, settings: CalibrationSetting
 
 
 def _all_free(arm: Arm, found: Identified, settings: CalibrationSettings, rows: Rows) -> _Free:
-    """Free the parameters, also those that were not asked for, and a delay of the torque."""
+    """Free the parameters, a delay of the torque, and what is wrong of gravity and load."""
+    prior, own, columns = _own_and_delay(arm, found, settings, rows)
+    return _Free(prior, own, columns, mount_and_load(arm, found, settings, rows, columns))
+
+
+def _own_and_delay(
+    arm: Arm, found: Identified, settings: CalibrationSettings, rows: Rows
+) -> tuple[np.ndarray, np.ndarray, Columns]:
+    """Return prior, places and columns of the parameters, also of those that were not asked for, and of a delay."""
     identified = settings.identify
     free = identified if "links" in identified else [*identified, "scale", "armature", "asymmetry"]
     prior = prior_of(arm, found.layout, replace(settings, identify=free)).std
     own = np.flatnonzero(prior > 0)
     values = np.concatenate([rows.jacobian[:, :, own], rows.late[:, :, None]], axis=2)
-    columns = Columns(values, np.append(prior[own] ** -2.0, 0.0))
-    return _Free(prior, own, columns, mount_and_load(arm, found, settings, rows, columns))
+    return prior, own, Columns(values, np.append(prior[own] ** -2.0, 0.0))
 
 
 def _links(arm: Arm, found: Identified, settings: CalibrationSettings, rows: Rows) -> Columns:

@@ -124,7 +124,13 @@ def identify_designs(arm: Arm, designs: list[Design], settings: CalibrationSetti
     covariance[lengths, lengths] += lost**2 + _GRID_ERROR**2
     rate = designs[0].motion.rate
     found = Identified(layout, fit.theta, covariance, fit.scale, fit.time / rate, condition, weighed, designs)
-    checks.result(arm, found, fit.residual, settings)
+    try:
+        checks.result(arm, found, fit.residual, settings)
+    except IdentificationError as error:
+        from contact_estimation.fit.calibration.doubts import gravity_and_load  # it needs an Identified
+
+        other = gravity_and_load(arm, found, settings)
+        raise IdentificationError("; or ".join([str(error), *other])) if other else error from None
     return found
 
 
