@@ -33,11 +33,14 @@ def filtered_states(stream: SampleStream, recording: Recording) -> FilteredState
     """Run the EKF of ``stream`` over ``recording`` and keep its mean after every used sample.
 
     Raises:
-        RecordingError: the recording has bad samples or fewer than ten good ones, or its time goes back.
+        RecordingError: the recording has bad samples or fewer than ten good ones, its time goes back, or its times
+            are in another unit.
     """
     observer, n = stream.observer, stream.arm.n
     if not isinstance(observer, Ekf):
         raise RecordingError(f"a fit needs an observer of kind ekf to estimate the states, found '{observer.name}'")
+    if len(recording) > 1 and recording.period > stream.sensors.max_gap:  # every step is a gap
+        recording.check(stream.sensors.max_gap)
     rows = []
     for stamp, q, dq, tau in zip(recording.stamps_ns.tolist(), recording.q, recording.dq, recording.tau):
         if not stream.push_fast(stamp, q, dq, tau):

@@ -37,6 +37,7 @@ from contact_estimation.fit.gravity_check import gravity_doubts
 from contact_estimation.fit.linear import coefficients, project
 from contact_estimation.fit.start import search, start_problem
 from contact_estimation.fit.states import filtered_states
+from contact_estimation.fit.stiffness_tests import Optimum, stiffness_doubts
 from contact_estimation.fit.unknowns import Unknowns
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
@@ -172,7 +173,7 @@ def fit_unbiased(
             blocks.append(block_means(arm, states, options.block, options.presliding, options.friction))
         if theta is None:
             theta = search(unknowns, blocks, options)
-        theta, found = _maximise(blocks, theta, unknowns, options)
+        theta, found, optimum = _maximise(blocks, theta, unknowns, options)
         history.append([f.stiffness for f in found.contacts])
         if progress is not None:
             progress(turn + 1)
@@ -186,6 +187,7 @@ def fit_unbiased(
         doubts += _depth_doubts(found.contacts, blocks, recordings)
         if "stiffness" in options.estimate:
             _refuse_unloaded(found.contacts, options.least_significance)
+            doubts += stiffness_doubts(unknowns, blocks, [recording.source for recording in recordings], optimum)
     return dataclasses.replace(found, passes=history, doubts=doubts)
 
 
@@ -225,8 +227,8 @@ def _unloaded(name: str, stiffness: float, std: float, index: int) -> Identifica
 
 def _maximise(
     blocks: list[Blocks], theta: np.ndarray, unknowns: Unknowns, options: UnbiasedSettings
-) -> tuple[np.ndarray, UnbiasedFit]:
-    """Robust Levenberg-Marquardt over contacts and friction of all recordings; returns theta and the fit."""
+) -> tuple[np.ndarray, UnbiasedFit, Optimum]:
+    """Robust Levenberg-Marquardt over contacts and friction of all recordings; returns theta, the fit and the rest."""
     n, count = blocks[0].y.shape[1], len(blocks)
     k = blocks[0].nuisance.shape[2]
     scale, free, z = unknowns.scale, unknowns.free, theta / unknowns.scale
@@ -250,7 +252,7 @@ def _maximise(
             scores = [np.matmul((w * r)[:, None, :], p)[:, 0] for p, w, r in zip(projected, weight, residual)]
             hessian = prior + sum(_gram(p, w) for p, w in zip(projected, weight))
             gradient = prior @ (mean - z) + sum(rows.sum(axis=0) for rows in scores)
-            kept = residual, nuisance.copy()
+            kept = residual, nuisance.copy(), jacobians
             if improvement < 1e-6 * (1 + last):
                 sharper, slower = _noise(residual, blocks)
                 if np.allclose(sharper, sigma, rtol=0.02):
@@ -266,7 +268,7 @@ def _maximise(
         step[free] = np.linalg.solve(a[np.ix_(free, free)], gradient[free])
         z = best + np.clip(step, -3.0, 3.0)
         z = np.maximum(z, unknowns.lower / scale)
-    residual, nuisance = kept
+    residual, nuisance, jacobians = kept
     lags = int(np.ceil(5 * time.max()))
     middle = long_run_covariance([s[:, free] for s in scores], lags) + prior[np.ix_(free, free)]
     bread = np.linalg.inv(hessian[np.ix_(free, free)])
@@ -276,7 +278,7 @@ def _maximise(
     rms = np.sqrt(np.mean(np.concatenate(residual) ** 2, axis=0))
     theta = best * scale
     fitted = [_read(theta, covariance, unknowns, c, options) for c in range(len(unknowns.contacts))]
-    return theta, UnbiasedFit(fitted, rms, [], nuisance)
+    return theta, UnbiasedFit(fitted, rms, [], nuisance), Optimum(theta, residual, jacobians, prior, options.outlier)
 
 
 def _noise(residual: list[np.ndarray], blocks: list[Blocks]) -> tuple[np.ndarray, np.ndarray]:
