@@ -87,8 +87,8 @@ def stiffness_doubts(
         if abs(power) > max(_LEAST_POWER, _SIGMAS * std):
             doubts.append(
                 f"the force of '{name}' grows {'faster' if power > 0 else 'slower'} than depth (power "
-                f"{1 + power:.2f} +- {std:.1g} to first order, instead of 1): no single stiffness describes it, and the "
-                "interval does not hold that of a deeper or a lighter press. Fit recordings of the depth that counts"
+                f"{1 + power:.2f} +- {std:.1g} to first order, instead of 1): no single stiffness describes it. The "
+                "interval does not hold that of a deeper or lighter press. Fit recordings of the depth that counts"
             )
     return doubts
 
