@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contact_estimation.fit.calibration.added import Columns, Regression, Rows, covariance_of, regress, rows_of
+from contact_estimation.fit.calibration.added import Columns, Rows, covariance_of, regress, rows_of
 from contact_estimation.fit.calibration.identify import Identified, prior_of
 from contact_estimation.fit.calibration.mount_and_load import Taken, mount_and_load
 from contact_estimation.fit.calibration.settings import CalibrationSettings
@@ -74,13 +74,14 @@ def doubts(arm: Arm, found: Identified, settings: CalibrationSettings) -> list[s
         rows = free.wrong.rows if free.wrong.doubts else given
         share = _share_of_links(arm, found, settings, rows, free)
     regression = regress(rows, free.all)
-    covariance = covariance_of(rows, free.all, regression)
-    found_doubts = [*free.wrong.doubts, _delay_doubt(len(free.own), regression, covariance)]
+    gains = np.flatnonzero(np.isin(free.own, np.arange(found.layout.size)[found.layout["gain"]]))
+    covariance = covariance_of(rows, free.all, regression, np.append(gains, len(free.own)))
+    delay = float(regression.values[len(free.own)])
+    found_doubts = [*free.wrong.doubts, _delay_doubt(delay, float(np.sqrt(covariance[-1, -1])))]
     if free.wrong.doubts:  # they explain the payload, and torque scales by what is left without them
-        index = np.searchsorted(free.own, np.arange(found.layout.size)[found.layout["gain"]])
-        if (free.prior[found.layout["gain"]] > 0).all():
-            gain = found.value("gain") + regression.values[index]
-            found_doubts.append(_scale_doubt(arm, found.weighed, gain, covariance[np.ix_(index, index)]))
+        if len(gains) == arm.n:
+            scaled = found.value("gain") + regression.values[gains]
+            found_doubts.append(_scale_doubt(arm, found.weighed, scaled, covariance[:-1, :-1]))
     else:
         gain = found.layout["gain"]
         found_doubts.append(_scale_doubt(arm, found.weighed, found.theta[gain], found.covariance[gain, gain]))
@@ -154,9 +155,8 @@ def _share_of_links(arm: Arm, found: Identified, settings: CalibrationSettings, 
     return np.asarray(1 - power[1] / np.maximum(power[0], 1e-300))
 
 
-def _delay_doubt(place: int, regression: Regression, covariance: np.ndarray) -> str:
-    """Say by how much the torque is late, the coefficient at ``place`` of the regression."""
-    delay, std = float(regression.values[place]), float(np.sqrt(covariance[place, place]))
+def _delay_doubt(delay: float, std: float) -> str:
+    """Say by how much the torque is late [s]."""
     if abs(delay) <= max(_LEAST_DELAY, _SIGMAS * std):
         return ""
     return (
