@@ -238,6 +238,7 @@ def _window(args: argparse.Namespace) -> int:
         "normal_impulse": found.normal,
         "friction_impulse": found.tangent,
         "status": found.status,
+        "scheme": found.scheme,
     }
     return emit_verdict(args, result, found.verdict, "\n".join(lines or ["no result"]))
 

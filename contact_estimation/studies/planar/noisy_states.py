@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_estimation.identify.arrays import Array
-from contact_estimation.identify.planar.errors_in_variables import Model, StateNoise, judge, smooth_window
+from contact_estimation.identify.planar.discretisation import Model
+from contact_estimation.identify.planar.errors_in_variables import StateNoise, judge, smooth_window
 from contact_estimation.identify.planar.stepping import Trajectory
 from contact_estimation.identify.planar.window import Slack, WindowEstimate, identify_window
 from contact_estimation.identify.verdict import Verdict, conclude, interval, total_std
