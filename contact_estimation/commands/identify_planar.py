@@ -78,7 +78,10 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
         help="simulate and identify: the paper's table 1, its rimless wheel, its arm and disk",
     )
     what.add_argument(
-        "--impacts", metavar="FILE.npz", help="planar impacts: pre, post (n, 6), contact rows n, d (n, 3), flags"
+        "--impacts",
+        metavar="FILE.npz",
+        help="planar impacts: pre, post (n, 6) at the instant of impact, contact rows n, d (n, 3), flags; where pre "
+        "and post are apart, dt (n,) [s] is the time between them",
     )
     what.add_argument(
         "--tosses",
@@ -177,6 +180,7 @@ def _impacts(args: argparse.Namespace) -> int:
         "interval": list(report.interval),
         "interval_total": list(report.interval_total),
         "m_over_i_reverse": report.reverse,
+        "common_jump": report.common_jump,
         "impulse_error_pct": report.impulse_error_pct,
         "restitution": model.restitution,
         "friction": model.friction,

@@ -19,7 +19,7 @@ from contact_estimation.identify.planar.errors_in_variables import ForceErrors
 from contact_estimation.identify.planar.stepping import GRAVITY
 from contact_estimation.identify.verdict import Finding
 
-_ALARM = 0.01  # probability of a false alarm of all tests together
+_ALARM = 0.01  # probability of a false alarm of each test
 _LEAST = 5e-3, 1e-2  # errors let pass: offset [weights, or weights times the outline's radius], angle [rad]
 _LARGEST = 1.0  # offset [the same] and angle [rad] that nothing need exclude
 _NAMES = "offset along x", "offset along y", "offset of the moment", "rotation"
@@ -56,7 +56,7 @@ def judge_force(errors: ForceErrors, theta: Array, std: Array, radius: float) ->
     least = unit * np.array([_LEAST[0]] * 3 + [_LEAST[1]])
     own = np.maximum(np.diag(errors.information), 1.0 / (_LARGEST * unit) ** 2)
     found, spread = -errors.score / own, 1.0 / np.sqrt(own)
-    limit = np.maximum(norm.isf(0.5 * _ALARM / len(unit)) * spread, least)
+    limit = np.maximum(norm.isf(0.5 * _ALARM) * spread, least)
     gravest = int(np.argmax(np.abs(errors.score) / np.sqrt(own) * (np.abs(found) > limit)))
     shown = np.array([1.0, 1.0, 1.0, np.degrees(1.0)])
     findings = [

@@ -29,6 +29,7 @@ from contact_estimation.identify.planar.impact_laws import (
     deviations,
     predict_unseen,
 )
+from contact_estimation.identify.planar.stepping import GRAVITY
 from contact_estimation.identify.verdict import Finding, Verdict, conclude
 from contact_estimation.io.npz import read_arrays
 
@@ -53,7 +54,16 @@ class Handedness(NamedTuple):
 #: Median relative error of unseen impulses that is let pass, and from which the model is worthless.
 _UNPREDICTED, _USELESS = 0.15, 0.5
 _APART = 0.15  # by which m/I from moments and from rotations may differ, relative to the first
+_LEAST_JUMP = 0.02  # [m/s] common vertical jump that is let pass: 2 ms of gravity
+_SIGMAS = 3.0  # standard deviations from which a common jump counts
+_JUMP_RESAMPLES = 200  # for its standard deviation
 _ALIKE = 0.8  # deviations of the best signs over those of the next-best pair
+
+
+_UNCHECKED = (
+    "no measurement checks the scale of the spin against that of vx and vy: m/I is wrong by the ratio of both",
+    "no measurement checks the length of the levers in 'n' and 'd': levers 1 % long make m/I 1 % small",
+)
 
 
 @dataclass(frozen=True)
@@ -124,6 +134,9 @@ class ImpactReport:
     reverse: (
         float  # m/I [1/m^2] of the moments regressed on the rotations, which errors of the moments do not attenuate
     )
+    common_jump: float  # change of vy [m/s] in every impact that turns no body, see :func:`common_jump`
+    common_jump_std: float  # its standard deviation [m/s]
+    jump_limit: float  # [m/s] up to which it is let pass
     interval_total: tuple[float, float]  # 95 %, from the lower of both regressions to the upper
     predicted: Array  # impulses per unit mass (n, 2), each by a model that has not seen the impact
     errors: Array  # their relative errors (n,)
@@ -146,12 +159,19 @@ class ImpactReport:
             f"m/I is {direct:.4g} 1/m^2 if the moments are taken as exact, {self.reverse:.4g} if the rotations are: "
             "levers, velocities or centre of mass are wrong, or the impacts are of different bodies"
         )
+        jump = (
+            f"vy changes by {self.common_jump:+.3f} m/s in every impact without turning the body, as gravity does in "
+            f"{-1e3 * self.common_jump / GRAVITY:.0f} ms: pre and post are not at the instant of the impact; give "
+            "'dt', the time between them, or extrapolate both to the instant; vy of another scale looks alike"
+        )
         return conclude(
             [
                 Finding("impulses", error, _UNPREDICTED, wrong, fatal=error > _USELESS),
                 Finding("regressions", abs(self.reverse / direct - 1.0), _APART, apart),
                 Finding("handedness", doubt, _ALIKE, signs),
-            ]
+                Finding("common_jump", abs(self.common_jump), self.jump_limit, jump),
+            ],
+            unchecked=_UNCHECKED,
         )
 
 
@@ -159,7 +179,9 @@ def load_impacts(path: Path | str) -> tuple[Impacts, int]:
     """Read the impacts of an npz.
 
     Args:
-        path: archive with ``pre``, ``post``, ``n``, ``d`` and optionally ``flags`` (non-zero = suspect).
+        path: archive with ``pre``, ``post``, ``n``, ``d`` and optionally ``flags`` (non-zero = suspect) and ``dt``, the
+            time [s] between the velocities of ``pre`` and ``post``, a number or one per impact. Gravity's part of the
+            jump is taken off, half of it before the impact and half after.
 
     Returns:
         The impacts, and how many rows were left out as suspect or not finite.
@@ -167,7 +189,7 @@ def load_impacts(path: Path | str) -> tuple[Impacts, int]:
     Raises:
         RecordingError: no such file, a key is missing or has the wrong shape, or no row is usable.
     """
-    found = read_arrays(path, _KEYS, ("flags",))
+    found = read_arrays(path, _KEYS, ("flags", "dt"))
     count = len(found["pre"]) if found["pre"].ndim else 0
     for name, width in zip(_KEYS, (6, 6, 3, 3)):
         if found[name].shape != (count, width):
@@ -178,10 +200,24 @@ def load_impacts(path: Path | str) -> tuple[Impacts, int]:
     if flags.ndim == 0 or len(flags) != count:
         raise RecordingError(f"{path}: flags has shape {flags.shape}, expected {count} rows as pre has")
     rows = [found[name] for name in _KEYS]
+    if "dt" in found:
+        rows[:2] = _at_impact(path, found["dt"], rows[0], rows[1])
     good = np.isfinite(np.hstack(rows)).all(axis=1) & (flags.reshape(count, -1) == 0).all(axis=1)
     if not good.any():
         raise RecordingError(f"{path}: none of the {count} impacts is free of flags and finite")
     return Impacts(*rows).take(np.flatnonzero(good)), int((~good).sum())
+
+
+def _at_impact(path: Path | str, dt: Array, pre: Array, post: Array) -> list[Array]:
+    """Return both states with the velocities that gravity gives them in the middle of ``dt``."""
+    if dt.shape not in ((), (1,), (len(pre),)) or np.any(dt < 0.0):
+        raise RecordingError(
+            f"{path}: dt has shape {dt.shape}, least value {np.min(dt, initial=np.inf):.3g} s; expected a number or "
+            f"({len(pre)},), none below 0: the time from pre to post of each impact"
+        )
+    fallen = np.zeros_like(pre)
+    fallen[:, 4] = -0.5 * GRAVITY * dt
+    return [pre + fallen, post - fallen]
 
 
 def least_absolute_ratio(regressor: ArrayLike, target: ArrayLike) -> float:
@@ -259,7 +295,43 @@ def identify_impacts(
     )
     (low, high), ends = (np.quantile(r, [0.025, 0.975]) for r in (ratios, reversed_ratios))
     total = (float(min(low, ends[0])), float(max(high, ends[1])))
-    return ImpactReport(model, (float(low), float(high)), reverse, total, predicted, errors, len(impacts), left_out)
+    common, spread = common_jump(impacts, model.handedness, rng)
+    attenuated = abs(reverse / model.m_over_i - 1.0) * float(np.median(np.abs(jump[:, 1])))  # [m/s] looks like one
+    limit = max(_SIGMAS * spread + attenuated, _LEAST_JUMP)
+    apart = (common, spread, limit) if np.isfinite(common) else (0.0, np.inf, np.inf)
+    interval = float(low), float(high)
+    return ImpactReport(model, interval, reverse, *apart, total, predicted, errors, len(impacts), left_out)
+
+
+def common_jump(impacts: Impacts, signs: Handedness, rng: np.random.Generator) -> tuple[float, float]:
+    """Estimate a change of vy that is the same in every impact and turns no body, such as gravity's.
+
+    dtheta' = m/I (moment - r_n c): the lever r_n of the normal is a second regressor beside the moment.
+
+    Returns:
+        c and its standard deviation [m/s], from a bootstrap.
+    """
+    columns = np.column_stack([impacts.moment(signs), impacts.levers(signs)[0]])
+    rotation, count = impacts.jump[:, 2], len(impacts)
+    if np.linalg.matrix_rank(columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300), 1e-6) < 2:
+        return 0.0, np.inf
+
+    def jump(rows: Array | Indices) -> float:
+        ratio, lever = _least_absolute(columns[rows], rotation[rows])
+        return float(-lever / ratio) if ratio > 0.0 else np.nan
+
+    draws = [jump(rng.integers(count, size=count)) for _ in range(_JUMP_RESAMPLES)]
+    return jump(np.arange(count)), float(1.4826 * np.nanmedian(np.abs(draws - np.nanmedian(draws))))
+
+
+def _least_absolute(columns: Array, target: Array) -> Array:
+    """Return the least-absolute-deviation fit of columns (n, p), by iteratively reweighted least squares."""
+    weights = np.ones(len(target))
+    for _ in range(20):
+        line = np.linalg.lstsq(columns * weights[:, None], target * weights, rcond=None)[0]
+        left = np.abs(target - columns @ line)
+        weights = 1.0 / np.sqrt(np.maximum(left, 1e-2 * np.median(left) + 1e-12))
+    return np.asarray(line)
 
 
 def _reverse_ratio(moment: Array, rotation: Array) -> float:
