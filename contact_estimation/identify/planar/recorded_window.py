@@ -18,7 +18,7 @@ from contact_estimation.identify.planar.errors_in_variables import (
 )
 from contact_estimation.identify.planar.force_errors import ForceVerdict, force_error_columns, judge_force
 from contact_estimation.identify.planar.shapes import Shape
-from contact_estimation.identify.planar.stepping import gravity
+from contact_estimation.identify.planar.stepping import GRAVITY, gravity
 from contact_estimation.identify.planar.window import Slack, Step, body_step
 from contact_estimation.identify.verdict import FAILED, Finding, Verdict, interval, total_std
 
@@ -27,6 +27,7 @@ _FAR = 10.0  # standard deviations by which noise may push a state off its const
 _NEAR = 5.0  # the same for smoothed states, whose noise is smaller
 _DECIDED = 10.0  # of Akaike's criterion, from which the worse discretisation is out of the question
 _FEWEST = 40  # steps for a fit to every second sample
+_IMPACT = 4.0  # weights that a step's normal impulse carries, from which it is an impact
 _APART = 4.0  # standard deviations by which that fit may be off
 _UNEVEN = 0.01  # share of the step by which an instant may be off the even grid
 
@@ -145,8 +146,9 @@ class _Chosen(NamedTuple):
 def _choose_scheme(samples: _Samples) -> _Chosen:
     """Fit with both discretisations, choose by Akaike's criterion, and measure what the step leaves of an error.
 
-    A scheme that is not clearly worse counts by its distance. The midpoint rule is an approximation, so a fit to every
-    second sample counts by its distance too. States that obey time stepping do not obey it at twice the step.
+    A scheme that is not clearly worse counts by its distance. So does time stepping where the midpoint rule meets
+    impacts: within a step with an impact both are of first order. The midpoint rule is an approximation, so a fit to
+    every second sample counts by its distance too. States that obey time stepping do not obey it at twice the step.
     """
     fits = {scheme: samples.smooth(scheme) for scheme in (TIME_STEPPING, MIDPOINT)}
     merit = {s: _merit(fit) for s, fit in fits.items()}
@@ -155,7 +157,7 @@ def _choose_scheme(samples: _Samples) -> _Chosen:
     best, findings, shifts = fits[scheme], list[Finding](), list[Array]()
     if best.estimate.status != "local":
         return _Chosen(scheme, best, findings, shifts)
-    if merit[other] - merit[scheme] < _DECIDED:
+    if merit[other] - merit[scheme] < _DECIDED or (scheme is MIDPOINT and _has_impacts(samples, best)):
         shifts.append(fits[other].estimate.theta - best.estimate.theta)
     if scheme is MIDPOINT and len(samples.forces) >= _FEWEST:
         coarse = samples.every_second().smooth(MIDPOINT)
@@ -170,6 +172,12 @@ def _choose_scheme(samples: _Samples) -> _Chosen:
         )
         findings.append(Finding("step", apart if coarse.estimate.status == "local" else np.nan, _APART, message))
     return _Chosen(scheme, best, findings, shifts)
+
+
+def _has_impacts(samples: _Samples, fit: SmoothedWindow) -> bool:
+    """Return whether a step's normal impulse is several times what carries the weight."""
+    carried = samples.h * GRAVITY * fit.estimate.theta[0]
+    return bool(np.max(fit.estimate.normal.sum(axis=1)) > _IMPACT * carried)
 
 
 def _merit(fit: SmoothedWindow) -> float:
