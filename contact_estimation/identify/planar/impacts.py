@@ -320,7 +320,7 @@ def common_jump(impacts: Impacts, signs: Handedness, rng: np.random.Generator) -
         ratio, lever = _least_absolute(columns[rows], rotation[rows])
         return float(-lever / ratio) if ratio > 0.0 else np.nan
 
-    draws = [jump(rng.integers(count, size=count)) for _ in range(_JUMP_RESAMPLES)]
+    draws = np.array([jump(rng.integers(count, size=count)) for _ in range(_JUMP_RESAMPLES)])
     return jump(np.arange(count)), float(1.4826 * np.nanmedian(np.abs(draws - np.nanmedian(draws))))
 
 
