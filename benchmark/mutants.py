@@ -4,6 +4,7 @@ from __future__ import annotations
 
 MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("filters/stream.py", "test/filters/test_stream.py test/filters/test_stream_gaps.py"): [
+        ("stream: the velocity of a slow stream holds", "last[2] = now[2]", "last[1:] = now[1:]"),
         ("stream: what is beyond a limit passes", "if limits.beyond():", "if False:"),
         ("stream: sizes are not compared", "fits = len(q) == len(dq) == len(tau) == self.arm.n", "fits = True"),
         ("stream: a jump of position passes", "if limits.jumped(max(dt, self._period)):", "if False:"),
@@ -144,7 +145,12 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("momentum: the force stays in base axes", '"force_tcp": rotation.T @ wrench[:3]', '"force_tcp": wrench[:3]'),
     ],
     ("filters/imm/mode_chain.py", "test/filters/imm/test_mode_chain.py"): [
-        ("mode: a contact without a force is named", " and shown():", ":")
+        (
+            "modes: often steady pushes have negative probability",
+            "np.minimum(self.rates[known, steady] * dt, chain[known, steady])",
+            "self.rates[known, steady] * dt",
+        ),
+        ("mode: a contact without a force is named", " and shown():", ":"),
     ],
     ("filters/imm/measurement.py", "test/filters/imm/test_measurement.py"): [
         (
@@ -306,6 +312,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("start: rest tells contacts apart", "held = self._contact_share if rests else None", "held = None"),
     ],
     ("filters/imm/start_push.py", "test/filters/imm/test_start_push.py"): [
+        ("start push: the last block decides on a window", "free and (self._all_free or not self._window)", "free"),
         ("start push: any push that begins may be an end", "likely = fits and ratio > self._certain", "likely = fits"),
         ("start push: one keeps its direction", "+= np.diag(time", "+= np.diag(0.0 * time"),
         ("start push: one that turns follows its end", "unneeded = self._pushes and", "unneeded = False and"),
@@ -487,6 +494,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ),
     ],
     ("ros/staleness.py", "test/ros/test_staleness.py"): [
+        ("rule: any tool counts", 'message.tcp_frame not in ("", tcp)', "False"),
         (
             "rule: estimates of the future count",
             "if not problem and not abs(age) <= limit:",
@@ -511,7 +519,15 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("joint states: lengths are not compared", "if len(data) != count:", "if False:"),
         ("joint states: another layout is read as the first", "& self._constant != self._expected", "& 0 != 0"),
     ],
+    ("ros/arrival.py", "test/ros/test_arrival.py"): [
+        ("arrival: two that send the same numbers alternate", "number == self._number or", ""),
+        ("arrival: one that was passed over is followed", "self._passed_over < number < self._number", "False"),
+    ],
+    ("dynamics/observability.py", "test/dynamics/test_observability.py"): [
+        ("observability: a posture is one step of a second", "_STEP = 2e-3", "_STEP = 1.0")
+    ],
     ("drivers/joint_torque.py", "test/drivers/test_joint_torque.py"): [
+        ("joint torque: positions may jump", "if not beyond[j] > 0:", "if True:"),
         (
             "joint torque: NaN passes",
             "if not (np.isfinite(q).all() and np.isfinite(dq).all() and np.isfinite(raw).all()):",
