@@ -312,7 +312,11 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("start: rest tells contacts apart", "held = self._contact_share if rests else None", "held = None"),
     ],
     ("filters/imm/start_push.py", "test/filters/imm/test_start_push.py"): [
-        ("start push: the last block decides on a window", "free and (self._all_free or not self._window)", "free"),
+        (
+            "start push: a release is a window of before",
+            "if self._count >= _LEAST and misfit > self._largest:",
+            "if False:",
+        ),
         ("start push: any push that begins may be an end", "likely = fits and ratio > self._certain", "likely = fits"),
         ("start push: one keeps its direction", "+= np.diag(time", "+= np.diag(0.0 * time"),
         ("start push: one that turns follows its end", "unneeded = self._pushes and", "unneeded = False and"),

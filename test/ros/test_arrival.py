@@ -100,6 +100,13 @@ def test_of_two_with_nearly_the_same_numbers_never_both_are_followed(ahead, orde
         assert not followed and rule.mixed
 
 
+def test_two_whose_numbers_interleave_are_told_by_one_that_was_passed_over():
+    """Where a slow reader hears one message of each only, no number repeats."""
+    rule, heard = OnePublisher(0.3), [1, 3, 2, 5, 6, 7, 8, 9, 10]
+    followed = [rule.follows(number, 0.01 * k) for k, number in enumerate(heard)]
+    assert followed == [True, True, *[False] * 7] and rule.mixed
+
+
 def test_of_two_that_cannot_be_told_apart_one_is_followed_once_the_other_is_silent():
     rule = OnePublisher(0.3)
     for k in range(1, 100):

@@ -106,7 +106,6 @@ class PushSinceStart:
         self._push = self._anywhere
         self._waited, self._count, self._ended, self.known, self._pushes = 0.0, 0, 0, False, False
         self._window: list[tuple[np.ndarray, ...]] = []
-        self._all_free = True
         self._time, self._moved, self._unneeded, self.words = 0.0, 0, 0, ""
 
     def end(self) -> None:
@@ -165,7 +164,6 @@ class PushSinceStart:
         s, n, m = self._signals, self._layout.n, self._layout.m
         jacobian = s["tcp_jacobian"].reshape(3, n, order="F")
         block = (s["y"][m:] - s["load"], s["presliding_mean"], s["R"][m:], s["motion_noise"][m:], jacobian)
-        self._all_free = free and (self._all_free or not self._window)  # in this window
         self._window.append(tuple(values.copy() for values in block))
         self._time += duration
         if len(self._window) < _BLOCKS:
@@ -182,7 +180,7 @@ class PushSinceStart:
         if self._pushes:
             self._at_tool.push_covariance[:] += np.diag(time / self._birth_time * self._force_variance)
             self._anywhere.push_covariance[:] += time * s["push_covariance"].reshape(n, n)
-        before = not self._pushes and (self._all_free or self._felt)
+        before = not self._pushes and (free or self._felt)
         return self._decide(window, touched, moves) if before else self._decide_end(window, free, touched)
 
     def _decide(self, window: _Window, touched: bool, moves: bool) -> StartVerdict:
@@ -190,8 +188,8 @@ class PushSinceStart:
         if self._felt and self._push.log_density(window)[1] > self._largest:
             self.end()
             return StartVerdict.NOTHING
-        fits = min(self._free.log_density(window)[1], self._push.log_density(window)[1]) <= self._largest
-        if self._count >= _LEAST and not fits:  # something has begun or ended meanwhile: it says nothing of the start
+        misfit = min(self._free.log_density(window)[1], self._push.log_density(window)[1])
+        if self._count >= _LEAST and misfit > self._largest:  # something begins or ends: it says nothing of the start
             self._ended = 0
             return StartVerdict.NOTHING
         for torque_filter in (self._free, self._at_tool, self._anywhere):

@@ -236,7 +236,7 @@ def touch_and_go(seed, stiffness, speed):
 
 @pytest.mark.parametrize(("seed", "stiffness", "speed"), [(1, 1e5, 0.1), (2, 1e4, 0.25)])
 def test_the_release_of_a_press_is_no_push_since_the_start(seed, stiffness, speed):
-    """A window of blocks in which a press ends is not one of before it: the torque bias took its mean."""
+    """A window in which a press ends fits neither hypothesis: the torque bias took its mean."""
     recording = touch_and_go(seed, stiffness, speed)
     stream = open_stream("fr3", "contact_imm", None)
     found = [stream.push(*sample) for sample in recording.samples()]
