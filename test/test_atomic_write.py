@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,14 +83,29 @@ def test_a_file_of_another_user_stays_theirs(tmp_path):
     assert (path.stat().st_uid, path.stat().st_gid) == (1234, 2345)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write every file")
-def test_a_write_protected_file_is_refused(tmp_path):
-    path = tmp_path / "result"
-    path.write_text("earlier")
-    path.chmod(0o444)
-    with pytest.raises(PermissionError):
-        atomic_write_text(path, "new")
-    assert path.read_text() == "earlier"
+@contextlib.contextmanager
+def ordinary_user():
+    """Root may write every file: run as somebody who may not."""
+    mine = os.geteuid()
+    if mine == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(mine)
+
+
+def test_a_write_protected_file_is_refused():
+    with tempfile.TemporaryDirectory() as folder:  # tmp_path is in a folder that only its user may enter
+        os.chmod(folder, 0o777)
+        path = Path(folder, "result")
+        path.write_text("earlier")
+        path.chmod(0o444)
+        with ordinary_user():
+            atomic_write_text(Path(folder, "other"), "of a folder that may be written")
+            with pytest.raises(PermissionError):
+                atomic_write_text(path, "new")
+        assert path.read_text() == "earlier"
 
 
 def test_links_are_followed_and_stay(tmp_path):

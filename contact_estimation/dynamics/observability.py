@@ -129,7 +129,9 @@ class ParameterInformation:
         """What every estimated parameter is."""
         return [self.contacts.entries[int(k)] for k in self.contacts.estimated]
 
-    def update(self, dt: float, xi: np.ndarray, phi: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    def update(
+        self, dt: float, xi: np.ndarray, phi: np.ndarray, tau: np.ndarray, step: float | None = None
+    ) -> np.ndarray:
         """Add an interval of the motion.
 
         Args:
@@ -137,12 +139,13 @@ class ParameterInformation:
             xi: state [q; dq; p] in internal units, as an EKF has it.
             phi: all contact parameters in internal units.
             tau: (n,) [Nm].
+            step: h of the coupled step [s], where the arm stands for longer; default ``dt``.
 
         Returns:
             slope: d delta / d p (n, n_p) [rad/s^2 per internal unit].
         """
         inputs, outputs = self._run.inputs, self._run.outputs
-        inputs["xi"][:], inputs["phi"][:], inputs["tau"][:], inputs["h"][0] = xi, phi, tau, dt
+        inputs["xi"][:], inputs["phi"][:], inputs["tau"][:], inputs["h"][0] = xi, phi, tau, step or dt
         self._run()
         slope = outputs["slope"].reshape(self.arm.n, -1, order="F")
         if self._memory is not None:
@@ -243,8 +246,7 @@ def observe_posture(
         parts[3:6] += depth * parts[:3] / np.linalg.norm(parts[:3])
     information = ParameterInformation(arm, contacts, velocity_noise, torque_noise)
     xi = np.concatenate([q, np.zeros(arm.n), phi[contacts.estimated]])
-    for _ in range(round(1.0 / _STEP)):
-        information.update(_STEP, xi, phi, arm.gravity(q))
+    information.update(1.0, xi, phi, arm.gravity(q), _STEP)
     return information.report(std)
 
 

@@ -201,8 +201,9 @@ class Driver(ManagedNode):
     def _on_states(self, message: JointState) -> None:
         stamp_ns = convert.stamp_ns(message.header.stamp)
         age = 1e-9 * (self.get_clock().now().nanoseconds - stamp_ns)
-        prefix = self._settings.tf_prefix
-        names = [name.removeprefix(prefix) for name in message.name]
+        names, prefix = message.name, self._settings.tf_prefix
+        if prefix:
+            names = [name.removeprefix(prefix) for name in names]
         self.backend.feed(stamp_ns, names, message.position, message.velocity, message.effort, age)
 
     def _on_estimate(self, raw: bytes) -> None:

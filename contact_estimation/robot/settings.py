@@ -81,9 +81,10 @@ def load_robot_settings(name: str | os.PathLike[str], tool: str = "") -> RobotSe
         ConfigError: there is no such robot or tool, or the robot's file has an error.
     """
     try:
-        path = find_config("robots", os.fspath(name))
+        given = os.fspath(name)
     except TypeError as error:
         raise ConfigError(f"a robot is given by its name or the path of its files, found {name!r}") from error
+    path = find_config("robots", given)
     settings = from_yaml(RobotSettings, path)
     settings = dataclasses.replace(settings, folder=settings.folder or str(path.resolve().parent))
     if tool:

@@ -1,8 +1,7 @@
 """Added variables: columns that the model does not have, beside its own parameters in one weighted regression.
 
-What a calibration leaves, r = X b + Z c + e, is regressed on the columns X that are known and on the added Z. With X
-taken off Z by least squares (Frisch and Waugh 1933; Lovell 1963), c comes from Z alone. Its covariance is the
-sandwich of the coloured scores, as of the calibration itself.
+What a calibration leaves, r = X b + Z c + e, is regressed on the columns X that are known and on the added Z together.
+The covariance of c is the sandwich of the coloured scores, as of the calibration itself.
 """
 
 from __future__ import annotations
@@ -60,13 +59,6 @@ class Regression(NamedTuple):
     values: np.ndarray
     left: np.ndarray
     inverse: np.ndarray
-
-
-class Added(NamedTuple):
-    """Coefficients (p,) of added variables, and their covariance (p, p)."""
-
-    values: np.ndarray
-    covariance: np.ndarray
 
 
 def rows_of(found: Identified, settings: CalibrationSettings) -> Rows:
@@ -137,28 +129,3 @@ def covariance_of(
     pieces = np.split(scores, np.cumsum(rows.counts)[:-1])
     prior = influence.T @ (columns.precision[:, None] * influence)
     return np.asarray(score_covariance(pieces, rows.time, columns.values.shape[2]) + prior)
-
-
-def add(rows: Rows, columns: Columns, regression: Regression, added: Columns) -> Added:
-    """Return the coefficients of columns that are added to a regression.
-
-    Args:
-        rows: all samples.
-        columns: of the regression.
-        regression: its result.
-        added: the new ones.
-    """
-    count = columns.values.shape[2]
-    flat, new = columns.values.reshape(-1, count), added.values.reshape(-1, added.values.shape[2])
-    weight = rows.weight.reshape(-1, 1)
-    slope = regression.inverse @ ((flat * weight).T @ new)
-    free = new - flat @ slope
-    prior = np.diag(added.precision) + slope.T @ (columns.precision[:, None] * slope)
-    inverse = np.linalg.inv((free * weight).T @ free + prior)
-    values = inverse @ ((free * weight).T @ rows.residual.ravel())
-    shape = added.values.shape
-    left = regression.left - free.reshape(shape) @ values
-    scores = np.einsum("tjp,tj->tp", free.reshape(shape), rows.weight * left)
-    pieces = np.split(scores, np.cumsum(rows.counts)[:-1])
-    middle = score_covariance(pieces, rows.time, count + shape[2]) + prior
-    return Added(values, np.asarray(inverse @ middle @ inverse))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contact_estimation.fit.calibration.added import Columns, Rows, add, covariance_of, regress, reweighted
+from contact_estimation.fit.calibration.added import Columns, Rows, covariance_of, regress, reweighted
 from contact_estimation.fit.calibration.identify import Identified, prior_of
 from contact_estimation.fit.calibration.model import gravity_turns
 from contact_estimation.fit.calibration.settings import CalibrationSettings
@@ -85,13 +85,15 @@ def _turns(arm: Arm, found: Identified) -> tuple[Columns, np.ndarray]:
 
 def _lean(arm: Arm, rows: Rows, base: Columns, turns: Columns, axes: np.ndarray) -> str:
     """Say by how much the base leans."""
-    found = add(rows, base, regress(rows, base), turns)
-    angle = float(np.linalg.norm(found.values))
-    std = float(np.sqrt(found.values @ found.covariance @ found.values)) / max(angle, 1e-300)
+    both = base.beside(turns)
+    regression, places = regress(rows, both), slice(base.values.shape[2], None)
+    turn = regression.values[places]
+    angle = float(np.linalg.norm(turn))
+    std = float(np.sqrt(turn @ covariance_of(rows, both, regression, places) @ turn)) / max(angle, 1e-300)
     if angle <= max(_LEAST_LEAN, _LEAN_SIGMAS * std):
         return ""
     gravity = np.asarray(arm.settings.gravity, float)
-    turned = gravity + np.cross(found.values @ axes, gravity)
+    turned = gravity + np.cross(turn @ axes, gravity)
     turned *= np.linalg.norm(gravity) / np.linalg.norm(turned)
     return (
         f"the base leans by {np.degrees(angle):.1f} +- {np.degrees(std):.1g} degrees, and friction, rotor inertia and "
