@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.signal import butter, sosfiltfilt
 
+from contact_estimation.fit.calibration.regression import integrated_time, robust_scale
 from contact_estimation.fit.features import step_features
 from contact_estimation.fit.states import FilteredStates
 from contact_estimation.robot import Arm
 from contact_estimation.robot.friction import apply_deadband, presliding_states
+
+MAX_TIME = 3.0  #: [s] longest autocorrelation time of residuals that is looked for
 
 
 @dataclass(frozen=True)
@@ -73,3 +77,14 @@ def block_means(arm: Arm, states: FilteredStates, block: float, presliding: floa
         ]
     )
     return Blocks(mean(y), nuisance, inputs, 1 / f.h / size)
+
+
+def noise_of(residual: Sequence[np.ndarray], blocks: Sequence[Blocks]) -> tuple[np.ndarray, np.ndarray]:
+    """Return standard deviation (n,) of residuals and their integrated autocorrelation time (n,) in blocks.
+
+    Args:
+        residual: (T, n) of each recording.
+        blocks: of each recording.
+    """
+    times = [[integrated_time(c, int(MAX_TIME * b.rate)) for c in r.T] for r, b in zip(residual, blocks)]
+    return robust_scale(np.concatenate(residual)), np.max(times, axis=0)

@@ -13,14 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contact_estimation.fit.blocks import Blocks
-from contact_estimation.fit.calibration.regression import (
-    fixed_bandwidth_factor,
-    huber_weights,
-    integrated_time,
-    long_run_covariance,
-    robust_scale,
-)
+from contact_estimation.fit.blocks import Blocks, noise_of
+from contact_estimation.fit.calibration.regression import fixed_bandwidth_factor, huber_weights, long_run_covariance
 from contact_estimation.fit.linear import project
 from contact_estimation.fit.unknowns import Unknowns
 
@@ -29,8 +23,8 @@ from contact_estimation.fit.unknowns import Unknowns
 _LEAST_STIFFNESS, _LEAST_POWER, _SIGMAS = 0.1, 0.1, 4.0
 #: [m] Least depth that has a logarithm.
 _SHALLOW = 1e-6
-#: [s] Longest autocorrelation time looked for; window of the scores [longest autocorrelation time].
-_MAX_TIME, _LAGS = 3.0, 5.0
+#: Window of the scores [longest autocorrelation time].
+_LAGS = 5.0
 #: Reweighted so many times by what the added variables leave.
 _PASSES = 3
 
@@ -122,9 +116,7 @@ def _estimate(
     prior[len(free) :, len(free) :] = np.eye(added)  # a stiffness or a power changes by its own size at most
     left = optimum.residual
     for _ in range(_PASSES):
-        sigma = robust_scale(np.concatenate(left))
-        times = [[integrated_time(column, int(_MAX_TIME * b.rate)) for column in r.T] for r, b in zip(left, blocks)]
-        time = np.max(times, axis=0)
+        sigma, time = noise_of(left, blocks)
         weight = [huber_weights(r, sigma, optimum.outlier) / (sigma**2 * time) for r in left]
         both = [
             project(b.nuisance, np.concatenate([jac[:, :, free], new], axis=2), w)

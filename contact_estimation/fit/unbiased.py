@@ -25,13 +25,8 @@ from contact_estimation.exceptions import ConfigError, IdentificationError, Reco
 from contact_estimation.filters.ekf import Ekf
 from contact_estimation.filters.settings import EkfSettings, SensorSettings
 from contact_estimation.filters.stream import SampleStream
-from contact_estimation.fit.blocks import Blocks, block_means
-from contact_estimation.fit.calibration.regression import (
-    huber_weights,
-    integrated_time,
-    long_run_covariance,
-    robust_scale,
-)
+from contact_estimation.fit.blocks import MAX_TIME, Blocks, block_means, noise_of
+from contact_estimation.fit.calibration.regression import huber_weights, long_run_covariance
 from contact_estimation.fit.contact_torque import FitContact
 from contact_estimation.fit.gravity_check import gravity_doubts
 from contact_estimation.fit.linear import coefficients, project
@@ -43,7 +38,6 @@ from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
 
 _ITERATIONS = 60
-_MAX_TIME = 3.0  # [s] longest autocorrelation time looked for
 #: [m] No surface gives way that far: 10 N on 0.3 kN/m are 3 cm.
 _DEEP = 0.1
 #: [N] Joint torque does not show a press that stays weaker.
@@ -234,14 +228,14 @@ def _maximise(
     scale, free, z = unknowns.scale, unknowns.free, theta / unknowns.scale
     mean, prior = unknowns.prior(theta)
     nuisance = np.zeros((count, n, k))
-    damping, last, sigma, time = 1e-3, np.inf, None, np.full(n, _MAX_TIME * blocks[0].rate)
+    damping, last, sigma, time = 1e-3, np.inf, None, np.full(n, MAX_TIME * blocks[0].rate)
     for _ in range(_ITERATIONS):
         residual, jacobians = _residuals(blocks, z * scale, unknowns)
         for r, b in enumerate(blocks):  # friction is linear: its best values at these contact parameters
             nuisance[r] = coefficients(b.nuisance, residual[r], sigma, time, options.outlier)
             residual[r] = residual[r] - np.sum(b.nuisance * nuisance[r], axis=2)
         if sigma is None:
-            sigma, time = _noise(residual, blocks)
+            sigma, time = noise_of(residual, blocks)
         cost = sum(_huber(r / sigma, options.outlier) @ (1 / time) for r in residual)
         cost += 0.5 * (z - mean) @ prior @ (z - mean)
         if cost < last:
@@ -254,7 +248,7 @@ def _maximise(
             gradient = prior @ (mean - z) + sum(rows.sum(axis=0) for rows in scores)
             kept = residual, nuisance.copy(), jacobians
             if improvement < 1e-6 * (1 + last):
-                sharper, slower = _noise(residual, blocks)
+                sharper, slower = noise_of(residual, blocks)
                 if np.allclose(sharper, sigma, rtol=0.02):
                     break
                 sigma, time, last, damping = sharper, slower, np.inf, 1e-3
@@ -279,12 +273,6 @@ def _maximise(
     theta = best * scale
     fitted = [_read(theta, covariance, unknowns, c, options) for c in range(len(unknowns.contacts))]
     return theta, UnbiasedFit(fitted, rms, [], nuisance), Optimum(theta, residual, jacobians, prior, options.outlier)
-
-
-def _noise(residual: list[np.ndarray], blocks: list[Blocks]) -> tuple[np.ndarray, np.ndarray]:
-    """Return standard deviation (n,) of residuals and their integrated autocorrelation time (n,) in blocks."""
-    times = [[integrated_time(c, int(_MAX_TIME * b.rate)) for c in r.T] for r, b in zip(residual, blocks)]
-    return robust_scale(np.concatenate(residual)), np.max(times, axis=0)
 
 
 def _residuals(
