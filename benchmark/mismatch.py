@@ -4,9 +4,10 @@
     python benchmark/mismatch.py [--shared DIR] [--case WORD] [--save]
 
 Right: recorded presses of a UR16e, a Panda's excitation, free motion of simulated arms (:mod:`rigid_body_recording`).
-Wrong: the sign of the torque, the side of the velocity, the joint stiffness, and a load of 2 kg that no tool tells of,
-carried from the start or picked up after 8 s. Columns: share of the time in which something is said, when it was said
-first, and the words that were said for longest. ``--save`` writes mismatch.md beside this file.
+Wrong: the sign of the torque, the side of the velocity, the joint stiffness, a load of 2 kg that no tool tells of,
+carried from the start or picked up after 8 s, and a tool (1 kg, UR16e 3 kg) that falls off after 8 s. Columns: share of the
+time in which something is said, when it was said first, and the words that were said for longest. ``--save`` writes
+mismatch.md beside this file.
 """
 
 from __future__ import annotations
@@ -27,14 +28,15 @@ import pinocchio as pin
 from report import add_save_argument, heading, publish
 from rigid_body_recording import RATE, RigidBodyArm, World, pushes, random_motion, record
 
-from contact_estimation import load_arm
+from contact_estimation import Arm, load_arm
 from contact_estimation.filters.registry import load_observer_settings, make_observer
 from contact_estimation.filters.settings import load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.robot.actuators import actuators_of
 
 MASS, CENTRE = 2.0, (0.02, 0.0, 0.06)  # [kg], [m] in the flange's frame
-PICKED = 8.0  # [s]
+CHANGE = 8.0  # [s] when a load is picked up, or the tool falls off
+TOOL = {"fr3": 1.0, "ur16e": 3.0}  # [kg] of a tool that falls off, with its centre at CENTRE
 EVERY = 25  # samples between two looks
 
 
@@ -55,19 +57,22 @@ def real(path: Path, robot: str) -> Signals:
     return Signals(robot, None, np.round(1e9 * data["t"]).astype(np.int64) + 1, data["q"], data["dq"], data["tau"])
 
 
-def simulated(robot: str, seed: int, picked: float = np.inf, seconds: float = 24.0) -> Signals:
-    """Make free motion; a load hangs on the flange from ``picked`` [s] on."""
-    body, t = RigidBodyArm(robot), np.arange(round(seconds * RATE)) / RATE
+def simulated(robot: str, seed: int, mass: float = 0.0, start: float = 0.0, end: float = np.inf) -> Signals:
+    """Make free motion of 24 s; a ``mass`` [kg] hangs on the flange from ``start`` [s] to ``end``."""
+    body, t = RigidBodyArm(robot), np.arange(24 * RATE) / RATE
     theta = random_motion(robot, t, np.random.default_rng([seed, 5]), 0.3, 1.0)
-    if picked <= 0.0:
-        body.carry(MASS, CENTRE)
+    arms = RigidBodyArm(robot), RigidBodyArm(robot)
+    arms[1].carry(mass, CENTRE)
+    if start <= 0.0:
+        body.carry(mass, CENTRE)
     made = record(body, theta, pushes(body, [], t), World(seed=seed))
-    if 0.0 < picked < seconds:
-        loaded = RigidBodyArm(robot)
-        loaded.carry(MASS, CENTRE)
-        for k in np.flatnonzero(t > picked):
-            gravity = [pin.computeGeneralizedGravity(arm.model, arm.data, made.q[k]) for arm in (loaded, body)]
-            made.tau[k] += min((t[k] - picked) / 0.3, 1.0) * (gravity[0] - gravity[1])
+    hangs = np.ones(len(t)) if start <= 0.0 else np.clip((t - start) / 0.3, 0.0, 1.0)
+    if end < np.inf:
+        hangs *= np.clip(1.0 - (t - end) / 0.3, 0.0, 1.0)
+    for k, change in enumerate(hangs - (start <= 0.0)):
+        if change:
+            bare, loaded = (pin.computeGeneralizedGravity(arm.model, arm.data, made.q[k]) for arm in arms)
+            made.tau[k] += change * (loaded - bare)
     return Signals(robot, "ur16e_driver" if robot == "ur16e" else None, made.stamps, made.q, made.dq, made.tau)
 
 
@@ -77,9 +82,10 @@ def of_the_joints(signals: Signals) -> Signals:
     return signals._replace(dq=np.apply_along_axis(np.convolve, 0, slope, np.ones(5) / 5, "same"))
 
 
-def said(signals: Signals, stiffness: float = 1.0) -> str:
-    """Return a line's cells; ``stiffness`` is a factor on what the filter takes the joints' for."""
-    arm = load_arm(signals.robot)
+def said(signals: Signals, stiffness: float = 1.0, tool: float = 0.0) -> str:
+    """Return a line's cells; ``stiffness`` is a factor on the joints' in the filter, ``tool`` [kg] is named."""
+    named = load_arm(signals.robot)
+    arm = Arm(dataclasses.replace(named.settings, tool_mass=tool, tool_com=list(CENTRE))) if tool else named
     settings = load_observer_settings("contact_imm", arm.settings.folder)
     if stiffness != 1.0:
         actuators = actuators_of(arm)
@@ -112,9 +118,14 @@ def cases(data: Path) -> dict[str, Callable[[], str]]:
     found["right: panda_excitation"] = lambda: said(excitation)
     for robot in ("fr3", "ur16e"):
         for seed in (11, 12, 13):
-            for title, picked in (("right", np.inf), ("load", 0.0), (f"load from {PICKED:g} s on", PICKED)):
-                case = (robot, seed, picked)
+            for title, *load in (("right",), ("load", MASS), (f"load from {CHANGE:g} s on", MASS, CHANGE)):
+                case = (robot, seed, *load)
                 found[f"{title}: {robot}, seed {seed}"] = lambda case=case: said(simulated(*case))
+    for robot in ("fr3", "ur16e"):
+        for seed in (11, 12, 13):
+            title = f"tool of {TOOL[robot]:g} kg falls off after {CHANGE:g} s: {robot}, seed {seed}"
+            case = (robot, seed, TOOL[robot], 0.0, CHANGE)
+            found[title] = lambda case=case: said(simulated(*case), tool=TOOL[case[0]])
     found["joint stiffness x 0.5: ur16e, seed 11"] = lambda: said(simulated("ur16e", 11), 0.5)
     return found
 

@@ -286,6 +286,11 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("payload: a push beside it is one, too", "new = self.found is None and", "new ="),
         ("payload: a start is above every table", "self._height = 0.0, math.inf", "self._height = 0.0, 0.0"),
     ],
+    ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k tool"): [
+        ("payload: a missing tool is none", "gaussian_survival(abs(mass) / std)", "gaussian_survival(mass / std)"),
+        ("payload: more than the named tool is missing", " or possible <= self._settings.significance", ""),
+        ("payload: a tool of no mass is missing", "(-self._named - mass)", "(-2.0 * self._named - mass)"),
+    ],
     ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k put_down"): [
         ("payload: what ends is not lifted", "payload, self.carried, 0.0", "payload, None, 0.0")
     ],

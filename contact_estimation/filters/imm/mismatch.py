@@ -212,7 +212,14 @@ class MismatchTest:
         load = self.payload.carried or self.payload.found
         if load is None:
             gone = self.payload.relieved
+            if gone is not None and gone.mass < 0.0:
+                return f"the {-gone.mass:.1f} kg of the tool that were missing are back, or something pushes down"
             return f"the payload of about {gone.mass:.1f} kg has gone, or is lifted" if gone is not None else ""
+        if load.mass < 0.0:
+            return (
+                f"about {-load.mass:.1f} kg less than named is behind the flange: the tool has come off or is lighter, "
+                "or something pushes up and stays: name what is there with --tool"
+            )
         place = ", ".join(f"{value:.2f}" for value in load.com)
         return (
             f"a payload of about {load.mass:.1f} kg, its centre of mass at [{place}] m from the flange, or a push that "

@@ -8,7 +8,8 @@ with gravity g and the flange's Jacobian J and rotation R in base axes. Free of 
 y = Y pi - b - c s + noise, with torque bias b, Coulomb friction c and presliding states s of known prior. The posterior
 of pi (Bishop, Pattern Recognition and Machine Learning, 2006, section 3.3) shows a payload where
 
-- its mass is above zero by the one-sided quantile of the normal distribution,
+- its mass differs from zero by the one-sided quantile of the normal distribution; below zero it is a tool that is named
+  but not there, or lighter, by no more than what is named,
 - the data are within the chi-square quantile of what the prior of pi, b and c predicts, and
 - what an unknown contact is felt to push is as likely as a load's weight Y pi as it is as a force at the tool, each of
   its prior (Kass and Raftery, Bayes factors, 1995). It is felt with the friction that was learnt before; the prior of
@@ -52,10 +53,10 @@ _PAYLOAD = 4
 
 @dataclass(frozen=True)
 class Payload:
-    """A load behind the flange.
+    """A load behind the flange, beside the tool that is named.
 
     Attributes:
-        mass: [kg].
+        mass: [kg]; below zero where that tool is not there, or lighter.
         mass_std: its standard deviation [kg].
         com: centre of mass (3,) [m] in the flange's frame.
         covariance: of mass and first moment (4, 4).
@@ -176,6 +177,7 @@ class PayloadTest:
         self._unloaded = np.diag(np.square(np.where(np.arange(len(std)) < 2 * arm.n, std, 1e-6)))
         self._variance = np.square(actuators.torque_noise) + np.square(actuators.disturbance_std)
         self._gravity = float(np.linalg.norm(arm.settings.gravity))
+        self._named = arm.tool.mass + arm.settings.tool_mass  # [kg] that may not be there
         self._model_error = actuators.model_error
         self._changes = [PayloadChange(arm.n, settings.significance) for _ in range(2)]  # by two frictions
         # Between two independent samples [s]. A disturbance that lasts longer is a bias, which has a prior of its own.
@@ -229,7 +231,7 @@ class PayloadTest:
         known = self.carried or self.relieved
         if known is None:
             return None
-        rows, weight = self._rows(q), known.mass * self._gravity
+        rows, weight = self._rows(q), abs(known.mass) * self._gravity
         loads = [rows @ known.parameters, np.zeros(self._n)]
         present, other = loads if self.carried else loads[::-1]
         height = float(self._regressor.outputs["height"][0])
@@ -370,13 +372,16 @@ class PayloadTest:
         return np.asarray(np.linalg.inv(np.linalg.inv(self._prior) + matrix))
 
     def _payload(self) -> Payload | None:
-        """Return the payload where its mass is sure, and the prior explains the data."""
+        """Return the payload where its mass is sure and possible, and the prior explains the data."""
         past, load = self._past.with_slow_friction(), 2 * self._n
         covariance = self._covariance(past.matrix)
         mean = covariance @ past.vector
         mass, std = float(mean[load]), float(np.sqrt(covariance[load, load]))
-        no_mass = gaussian_survival(mass / std)  # probability of zero or less
-        if no_mass > self._settings.significance or not self._explained(self._prior):
+        no_mass = gaussian_survival(abs(mass) / std)  # probability of the other sign
+        possible = gaussian_survival((-self._named - mass) / std)  # probability that no more is missing than is named
+        if no_mass > self._settings.significance or possible <= self._settings.significance:
+            return None
+        if not self._explained(self._prior):
             return None
         return Payload(mass, std, mean[load + 1 :] / mass, covariance[load:, load:])
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from contact_estimation.codegen import compile_function
@@ -64,6 +65,26 @@ def test_the_regressor_is_that_of_a_load_behind_the_flange(arm):
 def test_a_load_of_two_kilograms_is_found(arm, seed):
     found = watched(arm, load_of(arm, 2.0), seed)[-1]
     assert found is not None and found.mass == pytest.approx(2.0, abs=0.6)
+
+
+def with_tool(arm, mass):
+    """The arm, and the torque (n,) [Nm] that its named tool of ``mass`` [kg] does not exert where it is not there."""
+    named, load = Arm(dataclasses.replace(arm.settings, tool_mass=mass, tool_com=COM.tolist())), load_of(arm, mass)
+    return named, lambda t, q: -load(t, q)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_named_tool_that_is_not_there_is_found(arm, seed):
+    mass = {"fr3": 1.0, "ur16e": 3.0}[arm.name]
+    found = watched(*with_tool(arm, mass), seed)[-1]
+    assert found is not None and found.mass == pytest.approx(-mass, abs=0.3 * mass)
+
+
+def test_more_than_the_named_tool_cannot_be_missing():
+    """What pushes up by more is a push."""
+    named, missing = with_tool(load_arm("fr3"), 1.0)
+    assert not any(watched(named, lambda t, q: 2.0 * missing(t, q)))
+    assert not any(watched(load_arm("fr3"), missing))
 
 
 def test_a_load_picked_up_is_found_and_one_put_down_is_forgotten():
@@ -173,6 +194,30 @@ def test_a_payload_is_left_out_of_a_push_until_it_is_forgotten():
     assert force_at_rest() < 1.0  # the arm carries it on
     stream.forget()
     assert force_at_rest() > 15.0
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_a_tool_that_falls_off_leaves_no_force_and_is_told(tmp_path, back):
+    """An FR3 with a named tool of 1 kg, which falls off after 3 s; it may be put back 13 s later."""
+    tool = tmp_path / "tool.yaml"
+    tool.write_text("mass: 1.0\ncom: [0.02, 0.0, 0.06]\n")
+    bare, holding, t = RigidBodyArm("fr3"), RigidBodyArm("fr3"), np.arange(24 * RATE) / RATE
+    holding.carry(1.0, [0.02, 0.0, 0.06])
+
+    def act(k, q):
+        gone = np.clip((t[k] - 3.0) / 0.05, 0.0, 1.0) * (1.0 - back * np.clip((t[k] - 16.0) / 0.05, 0.0, 1.0))
+        holds, alone = (pin.computeGeneralizedGravity(a.model, a.data, q) for a in (holding, bare))
+        return gone * (holds - alone), np.zeros(3)
+
+    made = record(holding, random_motion("fr3", t, np.random.default_rng(1), 0.2, 1.0), act, World(seed=1))
+    stream = open_stream("fr3", "contact_imm", None, str(tool))
+    found = [stream.push(*sample) for sample in made.samples()]
+    force = np.linalg.norm([e.force_tcp for e in found], axis=1)
+    assert force[(t > 4.0) & (t < 8.0)] == pytest.approx(9.81, abs=1.0)  # so far it may be a push
+    assert force[(t > 12.0) & (t < 16.0)].max() < 1.0 and force[t > 18.0].max() < 1.0
+    missing, modes = ["kg less than named" in e.mismatch for e in found], [e.mode for e in found]
+    assert not any(missing[: 3 * RATE]) and all(missing[12 * RATE : 16 * RATE])
+    assert missing[-1] is not back and modes[-1] == "free"
 
 
 def test_an_observer_without_unknown_contacts_names_a_payload_too(tmp_path):
