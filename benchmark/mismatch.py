@@ -5,9 +5,9 @@
 
 Right: recorded presses of a UR16e, a Panda's excitation, free motion of simulated arms (:mod:`rigid_body_recording`).
 Wrong: the sign of the torque, the side of the velocity, the joint stiffness, a load of 2 kg that no tool tells of,
-carried from the start or picked up after 8 s, and a tool (1 kg, UR16e 3 kg) that falls off after 8 s. Columns: share of the
-time in which something is said, when it was said first, and the words that were said for longest. ``--save`` writes
-mismatch.md beside this file.
+carried from the start or picked up after 8 s, and a tool (1 kg, UR16e 3 kg) that falls off after 8 s. Columns: share of
+the time in which something is said, when it was said first, and the words that were said for longest. ``--save``
+writes mismatch.md beside this file.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def of_the_joints(signals: Signals) -> Signals:
 
 
 def said(signals: Signals, stiffness: float = 1.0, tool: float = 0.0) -> str:
-    """Return a line's cells; ``stiffness`` is a factor on the joints' in the filter, ``tool`` [kg] is named."""
+    """Return a line's cells; ``stiffness`` is a factor on the joints' in the filter; ``tool`` [kg] is named."""
     named = load_arm(signals.robot)
     arm = Arm(dataclasses.replace(named.settings, tool_mass=tool, tool_com=list(CENTRE))) if tool else named
     settings = load_observer_settings("contact_imm", arm.settings.folder)
