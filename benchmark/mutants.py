@@ -286,6 +286,13 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("payload: a push beside it is one, too", "new = self.found is None and", "new ="),
         ("payload: a start is above every table", "self._height = 0.0, math.inf", "self._height = 0.0, 0.0"),
     ],
+    ("ros/equilibrium_guard.py", "test/ros/test_equilibrium_guard.py"): [
+        ("guard: it does not act", "        self._send(", "        print("),
+        ("guard: it acts beside a driver that lives", "silent < self.silence", "silent < 0.1"),
+        ("guard: a driver that has released is dead", "if self._is_away(pose) else None", ""),
+        ("guard: an old sample shows the arm", " > self._max_sample_age", " > 1e9"),
+        ("guard: patient limits count for nothing", "limits.stop_after, ", ""),
+    ],
     ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k tool"): [
         ("payload: a missing tool is none", "gaussian_survival(abs(mass) / std)", "gaussian_survival(mass / std)"),
         ("payload: more than the named tool is missing", " or possible <= self._settings.significance", ""),

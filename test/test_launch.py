@@ -32,6 +32,7 @@ PARAMETERS = {
     "driver": node_settings.RobotDriverParameters,
     "mpc": node_settings.MpcParameters,
     "viewer": node_settings.ViewerParameters,
+    "guard": node_settings.GuardParameters,
 }
 #: Nodes of other packages, which package.xml has to ask for.
 FOREIGN = {"robot_state_publisher", "rviz2"}
@@ -312,8 +313,19 @@ def test_the_mpc_of_a_ur_arm_hears_its_wrist_sensor():
 
 
 def test_a_joint_torque_arm_is_commanded_where_its_controller_listens():
-    driver = nodes(driver="joint_torque", robot="fr3", control="true", pose_out="/arm/target_frame")["driver"]
+    made = nodes(driver="joint_torque", robot="fr3", control="true", pose_out="/arm/target_frame")
+    driver = made["driver"]
     assert driver.parameters["control"] and driver.remappings == (("~/equilibrium_pose", "/arm/target_frame"),)
+    assert made["guard"].remappings == (("driver/equilibrium_pose", "/arm/target_frame"),)
+
+
+def test_a_commanded_joint_torque_arm_has_a_guard_that_hears_what_its_driver_hears():
+    given = {"driver": "joint_torque", "robot": "fr3", "joint_states_in": "/arm/states", "tf_prefix": "left_"}
+    assert "guard" not in nodes(**given)
+    made = nodes(**given, control="true", limits="press_ur16e")
+    for name in ("robot", "tf_prefix", "joint_states_in", "safety"):
+        assert made["guard"].parameters[name] == made["driver"].parameters[name]
+    assert made["guard"].vital and not made["guard"].remappings
 
 
 def test_only_drivers_that_end_may_end_well(bag):

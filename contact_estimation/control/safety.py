@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 
 from contact_estimation.control.impedance import clip_norm
 from contact_estimation.exceptions import ConfigError, DriverError
-from contact_estimation.settings import key, positive
+from contact_estimation.settings import find_config, from_yaml, key, positive
 
 #: [rad] The largest turn per command with which the equilibrium yields to an arm that is turned away.
 _YIELD = 0.05
@@ -72,6 +73,19 @@ class SafetySettings:
             raise ConfigError(
                 f"stop_after ({self.stop_after} s) must not be shorter than hold_after ({self.hold_after} s)"
             )
+
+
+def load_limits(name: str, folder: Path | str | None = None) -> SafetySettings:
+    """Load limits of commands.
+
+    Args:
+        name: in a robot's limits/, or path of a YAML; empty: the defaults.
+        folder: profile of the robot; its limits come first.
+
+    Raises:
+        ConfigError: there are none of this name, or the file has an error.
+    """
+    return from_yaml(SafetySettings, find_config("limits", name, folder)) if name else SafetySettings()
 
 
 class SafetyState(Enum):

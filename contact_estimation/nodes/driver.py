@@ -18,7 +18,7 @@ from geometry_msgs.msg import PoseStamped, WrenchStamped
 from rclpy.lifecycle import State, TransitionCallbackReturn
 from sensor_msgs.msg import JointState
 
-from contact_estimation.control.safety import SafetySettings, SafetyState
+from contact_estimation.control.safety import SafetyState, load_limits
 from contact_estimation.drivers.backend import EquilibriumPose, Sample
 from contact_estimation.drivers.registry import make_backend
 from contact_estimation.exceptions import ContactEstimationError, DriverError
@@ -37,7 +37,6 @@ from contact_estimation.ros.pacer import Pacer
 from contact_estimation.ros.sensor_offset import SensorOffset
 from contact_estimation.ros.staleness import EstimateRule
 from contact_estimation.ros.steady_timer import steady_timer
-from contact_estimation.settings import find_config, from_yaml
 
 
 class Driver(ManagedNode):
@@ -55,8 +54,7 @@ class Driver(ManagedNode):
         self.backend: Any = make_backend(s.driver, self.arm, s.backend_options(), shared=s.shared())
         if getattr(self.backend, "live", False):
             s.refuse_pacing()
-        path = find_config("limits", s.safety, self.arm.settings.folder) if s.safety else None
-        limits = self._limits = SafetySettings() if path is None else from_yaml(SafetySettings, path)
+        limits = self._limits = load_limits(s.safety, self.arm.settings.folder)
         stiffness = np.array(s.impedance_stiffness), np.array(s.impedance_rotational_stiffness)
         self.gate = CommandGate(self.arm, self.backend, limits, stiffness)
         self._frames = Frames.of(self.arm, s.tf_prefix)

@@ -231,6 +231,9 @@ def plan(values: Mapping[str, str]) -> Plan:
     if a["driver"] != NO_DRIVER:
         listeners = [name for name in estimators if name != "estimator" or a["one_process"] == "false"]
         nodes.append(_driver(a, robot, common, [*listeners, *(["recorder"] if a["record"] == "true" else [])]))
+    if a["driver"] == "joint_torque" and a["control"] == "true":
+        given = {**common, "safety": a["limits"], "joint_states_in": a["joint_states_in"]}
+        nodes.append(_own("guard", given, (("driver/equilibrium_pose", a["pose_out"]),) if a["pose_out"] else ()))
     if a["mpc"] == "true":
         wrench = WRENCH_TOPIC.lstrip("/") if a["driver"] == "rtde" else ""
         given = {**common, "task": str(_task(a, robot)), "controller": a["controller"], "wrench": wrench}

@@ -204,6 +204,15 @@ class RobotDriverParameters(SourceParameters):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GuardParameters(RobotParameters):
+    """Parameters of ``guard``."""
+
+    joint_states_in: str = key("franka/joint_states", doc="topic of the arm's own driver, as the driver has it")
+    safety: str = key("", doc="limits of the commands, as the driver has them")
+    max_sample_age: float = key(0.2, doc="an older sample does not show where the arm is", unit="s", check=positive)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecorderParameters:
     """Parameters of ``recorder``."""
 
