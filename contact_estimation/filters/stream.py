@@ -336,7 +336,7 @@ class SampleStream:
             # What the observer made of signals that contradicted each other is worth nothing.
             self._reset(stamp_ns, doubted=True, unseen=None if self._contradicted else 0.0)
         elif zeroed:  # the torque jumps by the offset, which the observer would take for a contact of the free arm
-            self._reset(stamp_ns)
+            self._reset(stamp_ns, zeroed=True)
         else:
             self._integrate(dt)
         self._last_ns = stamp_ns
@@ -394,24 +394,28 @@ class SampleStream:
     def _start(self, stamp_ns: int, reason: str, paused: bool = False, unseen: float | None = None) -> bool:
         self.monitor.restart(doubted=not paused and (unseen is None or unseen > _STARTED_ANEW))
         self.monitor.add(stamp_ns * 1e-9, 0.0, self._q, self._dq, self._limits.effort)
-        paused = not self._to_total_torque() and paused
-        if paused:
+        zeroed = self._to_total_torque()
+        if paused and not zeroed:
             self._integrate(self._period)
             if unseen is not None:  # a push may have changed, which the next blocks show
                 self._settled_ns, self._settles = stamp_ns + self._settling_ns, "the observer settles after a gap"
         else:
-            self._reset(stamp_ns, doubted=self._last_ns is not None or self._settle, unseen=unseen)
+            doubted = self._last_ns is not None or self._settle
+            self._reset(stamp_ns, doubted=doubted, unseen=None if zeroed else unseen, zeroed=zeroed)
         self._settle = False
         self._last_ns = stamp_ns
         self._remember()
         return self._accept(stamp_ns, reason)
 
-    def _reset(self, stamp_ns: int, doubted: bool = False, unseen: float | None = None) -> None:
+    def _reset(self, stamp_ns: int, doubted: bool = False, unseen: float | None = None, zeroed: bool = False) -> None:
         """Restart the observer, which takes the arm for still and free.
 
         It has to settle where the arm moves, and after a doubt or a gap, during which a contact may have closed. After
-        a time ``unseen`` [s] without samples it may know some of what it knew before.
+        a time ``unseen`` [s] without samples it may know some of what it knew before. Where the torque is ``zeroed`` it
+        keeps nothing: the new offset has the weight of a payload that it knew.
         """
+        if zeroed:
+            self.observer.reset(0.0, self._q)
         if unseen is not None and isinstance(self.observer, ResumingObserver):
             self.observer.resume(stamp_ns * 1e-9, self._q, self._dq, unseen)
         else:

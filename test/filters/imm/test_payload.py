@@ -334,3 +334,27 @@ def test_a_doubt_about_the_torque_that_proves_wrong_hides_no_payload():
     error = np.array([e.force_tcp - f for e, f in zip(found, case.recording.force)])[touched[0] :]
     assert np.linalg.norm(error[RATE // 2 :], axis=1).max() < 2.0
     assert "payload of about 2.0 kg" in found[-1].mismatch
+
+
+def test_zeroing_takes_the_weight_of_a_known_payload_off_once():
+    """The new offset has it; that of the payload besides would be an upward force, and then a payload that has gone."""
+    stream, rng = open_stream("fr3", "contact_imm", None), np.random.default_rng(3)
+    arm, load = stream.arm, load_of(stream.arm, 2.0)
+    q, payload = np.array(arm.settings.ready), stream.observer._mismatch.payload
+
+    def feed(first, count):
+        for k in range(first, first + count):
+            tau = arm.gravity(q) - (k >= RATE) * load(0.0, q) + rng.normal(0.0, 0.05, arm.n)
+            yield stream.push(10**9 + k * 10**9 // RATE, q, np.zeros(arm.n), tau)
+
+    for _ in feed(0, RATE):
+        pass
+    payload.carried = Payload(2.0, 0.1, COM, np.eye(4) * 1e-4)
+    for _ in feed(RATE, RATE):
+        pass
+    assert stream.start_zero() and payload.carried is not None, stream.zero.status
+    found = list(feed(2 * RATE, 3 * RATE))
+    assert stream.zero.status.startswith("zeroed") and payload.carried is None
+    after = found[RATE:]
+    assert max(np.linalg.norm(e.force_base) for e in found) < 1.0
+    assert all(e.valid and e.mode == "free" and not e.mismatch for e in after)
