@@ -103,7 +103,8 @@ class MismatchTest:
             self.payload.reset(anew)
         self.deflection.reset()
         self._torque_blocks, self._torque_time, self._deflection_blocks, self._deflection_time = 0, 0.0, 0, 0.0
-        self.words, self.names_load = "", False
+        self.words = self._load()  # what is carried on is left out of the force from the first block on
+        self.names_load = bool(self.words)
 
     def add(self, normalised: np.ndarray) -> None:
         """Take the innovations (m + n,) of a block over their standard deviations."""

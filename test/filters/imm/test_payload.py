@@ -191,6 +191,10 @@ def test_a_payload_is_left_out_of_a_push_until_it_is_forgotten():
         return np.linalg.norm(e.force_tcp)
 
     stream.restart()
+    end = int(recording.stamps[-1])
+    first = stream.push(end + 1, recording.q[-1], np.zeros(arm.n), recording.tau[-1])
+    assert "payload of about 2" in first.mismatch  # which is left out of every force from here on
+    stream.restart()
     assert force_at_rest() < 1.0  # the arm carries it on
     stream.forget()
     assert force_at_rest() > 15.0
