@@ -70,6 +70,8 @@ STATE = (
     "first_dq",  # [rad/s] at the start of the block
     "mean_effort",  # running mean before the last sample
     "rough",  # mean square change of the effort, in units of friction
+    "bent",  # mean square second difference of the effort over the square root of 3: of noise it is as large
+    "rising",  # last change of the effort
     "dq_rough",  # mean square second difference of dq, in units of its limit
     "faster",  # [rad/s] last change of dq
     "lost",  # whether the last packet was lost
@@ -97,6 +99,7 @@ class _Sample:
         turned: integral of dq (n,) [rad] since.
         jitter: second difference of dq (n,) [rad/s].
         change: of the effort (n,) since, less where it had more time than a sensor takes to rise.
+        bend: change (n,) of that change.
     """
 
     def __init__(self, s: Any, n: int) -> None:
@@ -111,6 +114,7 @@ class _Sample:
         self.turned: ca.SX = 0.5 * self.time * (s.dq + state["last_dq"])
         rise: ca.SX = ca.fmin(s.rise_time / self.time, 1)
         self.change: ca.SX = (state["waiting"] <= 0) * (s.effort - state["last_effort"]) * rise
+        self.bend: ca.SX = self.change - (state["waiting"] <= 0) * state["rising"] * rise
         self.jitter: ca.SX = (s.dq - state["last_dq"] - state["faster"]) * rise**2
 
     def step(self) -> ca.SX:
@@ -167,20 +171,25 @@ class _Sample:
         return found
 
     def roughness(self) -> list[ca.SX]:
-        """Compare the noise of effort and velocity with their limits; a single jump, of any size, is no noise."""
+        """Compare the noise of effort and velocity with their limits; a single jump, of any size, is no noise.
+
+        Nor is an effort that swings smoothly, as that of an arm that is shaken or of a tool that chatters.
+        """
         state, limit, s = self.state, self.limit, self.s
         gain, most = ca.fmin(self.time / SHORT_TIME, 1), (3 * limit["roughness"]) ** 2
-        state["rough"] += gain * (ca.fmin((s.per_friction * self.change) ** 2, most) - state["rough"])
+        for name, difference in (("rough", self.change), ("bent", self.bend / ca.sqrt(3))):
+            state[name] += gain * (ca.fmin((s.per_friction * difference) ** 2, most) - state[name])
+        effort = ca.fmin(state["rough"], state["bent"])
         # Second differences, where the motion itself is smooth; white noise makes sqrt(6) of its standard deviation.
         allowed = ca.sqrt(6) * _VELOCITY_ROUGHNESS * s.velocity_noise
         state["dq_rough"] += gain * (ca.fmin((self.jitter / allowed) ** 2, 9) - state["dq_rough"])
-        return [ca.sqrt(state["rough"]) / limit["roughness"], ca.sqrt(state["dq_rough"])]
+        return [ca.sqrt(effort) / limit["roughness"], ca.sqrt(state["dq_rough"])]
 
     def following(self) -> ca.SX:
         """Return the next state; one that repeats changes nothing but the time that it is waited for."""
         state, s = self.state, self.s
         state["mean_effort"] += ca.fmin(s.h / _MEAN_TIME, 1) * (state["last_effort"] - state["mean_effort"])
-        state["faster"] = s.dq - state["last_dq"]
+        state["faster"], state["rising"] = s.dq - state["last_dq"], s.effort - state["last_effort"]
         for name in ("q", "dq", "effort"):
             state[f"last_{name}"] = getattr(s, name)
             state[f"sum_{name}"] += getattr(s, name)
@@ -194,7 +203,7 @@ class _Sample:
 def build_kinematics(n: int) -> ca.Function:
     """Build the consistency tests of one sample.
 
-    Inputs: w (27 n) state; q [rad], dq [rad/s], effort (n,) as it comes; h [s]; tolerance (10,) of
+    Inputs: w (29 n) state; q [rad], dq [rad/s], effort (n,) as it comes; h [s]; tolerance (10,) of
     :data:`TOLERANCES`; rise_time [s] of a change of the effort; per_friction, per_limit (n,) one unit of effort in
     units of friction, and of a change that no sensor makes within a sample; velocity_noise [rad/s]; period [s] between
     samples.

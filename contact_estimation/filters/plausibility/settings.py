@@ -29,7 +29,8 @@ class KinematicsSettings:
     )
     roughness: float = key(
         2.0,
-        doc="root mean square of the effort's change within 2 ms, in units of friction, above which it is noise",
+        doc="root mean square of the effort's change within 2 ms, in units of friction, above which it is noise; a "
+        "smooth change is none",
         check=positive,
     )
     hidden_way: float = key(

@@ -195,3 +195,18 @@ def test_a_velocity_of_reversed_sign_is_no_exchange(arm):
 
     problem = motion.run(1.0, lambda *sample: (alike(*sample)[0], -alike(*sample)[1], sample[2]))
     assert "its velocity says" in problem and problem.endswith("the sign of one of them is wrong")
+
+
+@pytest.mark.parametrize("hertz", [10.0, 16.5])
+def test_a_torque_that_swings_smoothly_is_no_noise(arm, hertz):
+    """An arm that is shaken, or a tool that chatters: its torque changes as fast as noise, but not back and forth."""
+    motion, count = Motion(arm), itertools.count()
+    motion.run(1.0)
+    per_friction = motion.monitor.readings.per_friction
+    size = (
+        1.5 * 2.0**0.5 * 2.0 / (2 * np.pi * hertz * H) / per_friction[1]
+    )  # 1.5 times what noise may change in a sample
+    motion.run(
+        0.5, lambda q, dq, tau: (q, dq, on(1, lambda x: x + size * np.sin(2 * np.pi * hertz * H * next(count)))(tau))
+    )
+    assert not any("is noise" in told for told in motion.told)
