@@ -296,7 +296,7 @@ class ContactImm:
         which = payload.change(duration, q, torques, Separation(pressed, friction, noise, push))
         if which is not None:
             load = LoadChange(payload.torque(q) - self._load, payload.torque_covariance(q))
-            step.restarts.start_free(*before.state(which), rows, payload.left(which), load)
+            step.restarts.start_free(*before.state(which), rows, payload.left, load)
             self._load[:] = payload.torque(q)
             if payload.carried is None:
                 self._mismatch.end_payload()

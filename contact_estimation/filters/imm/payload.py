@@ -22,7 +22,8 @@ none for ``payload_time``. What comes later is told after that time: most pushes
 At rest a payload and a steady push downwards have the same torque. A contact of stiffness k at a height h changes by
 -k dh where the arm moves. A payload is therefore no contact where the regression of the vertical force on the height
 excludes the softest k and allows zero; below zero the push moves an arm that gives way. Its torque Y pi is then left
-out of the contact's, and what it misses is a bias. It ends where the data are explained without a mass.
+out of the contact's, and what it misses is a bias. It ends where the data are explained without a mass. Where they need
+another mass it is replaced, until they are explained by the one of before: a push that had lasted ends.
 """
 
 from __future__ import annotations
@@ -164,6 +165,7 @@ class PayloadTest:
         found: the payload, None while the torque shows none.
         carried: the payload that is no contact, None for none.
         relieved: the one that was carried until it went, for as long as it may be back at once.
+        left: torque (n,) [Nm] beside load and friction, when :meth:`change` last changed what is carried.
     """
 
     def __init__(self, arm: Arm, actuators: ActuatorSettings, settings: MismatchSettings) -> None:
@@ -179,7 +181,9 @@ class PayloadTest:
         self._gravity = float(np.linalg.norm(arm.settings.gravity))
         self._named = arm.tool.mass + arm.settings.tool_mass  # [kg] that may not be there
         self._model_error = actuators.model_error
-        self._changes = [PayloadChange(arm.n, settings.significance) for _ in range(2)]  # by two frictions
+        # To none or again, and to the one of before, each by two frictions.
+        self._changes = [[PayloadChange(arm.n, settings.significance) for _ in range(2)] for _ in range(2)]
+        self.left = np.zeros(arm.n)
         # Between two independent samples [s]. A disturbance that lasts longer is a bias, which has a prior of its own.
         self._correlation = min(2.0 * actuators.disturbance_time, settings.payload_correlation)
         self.reset()
@@ -192,6 +196,7 @@ class PayloadTest:
         if anew:
             self.carried: Payload | None = None
             self.relieved: Payload | None = None
+            self._former: Payload | None = None  # what is carried now has replaced it
             self._relieved_time, self._height = 0.0, math.inf  # no height is known to be above every table
             self._needed = 0.0  # what is there at the first sample is no short push
             self._at_start: Payload | None = None  # found then
@@ -201,7 +206,7 @@ class PayloadTest:
         self._needed = self._settings.payload_time
 
     def _forget_change(self) -> None:
-        for change in self._changes:
+        for change in (*self._changes[0], *self._changes[1]):
             change.reset()
 
     @property
@@ -216,7 +221,7 @@ class PayloadTest:
     def change(
         self, duration: float, q: np.ndarray, torques: Sequence[np.ndarray], separation: Separation
     ) -> int | None:
-        """Take a block, and carry the payload no longer, or again, where the torque shows it.
+        """Take a block, and carry the payload no longer, or again, or the one of before, where the torque shows it.
 
         Args:
             duration: of the block [s].
@@ -232,21 +237,25 @@ class PayloadTest:
         if known is None:
             return None
         rows, weight = self._rows(q), abs(known.mass) * self._gravity
-        loads = [rows @ known.parameters, np.zeros(self._n)]
-        present, other = loads if self.carried else loads[::-1]
+        nothing = np.zeros(self._n)
+        present = rows @ known.parameters if self.carried else nothing
         height = float(self._regressor.outputs["height"][0])
         if not separation.touched:
             self._height = height
-        for k, (change, torque) in enumerate(zip(self._changes, torques)):
-            if not change.add(duration, height, torque, present, other):
-                continue
-            uncertain = separation.friction(k) + rows @ known.covariance @ rows.T
-            changed = change.has_changed(uncertain, separation.noise, separation.push)
-            if changed and (
-                not separation.touched or change.is_no_table(self._height, weight, self._settings.softest_contact)
-            ):
-                self._swap()
-                return k
+        others = [None, self._former] if self.carried and self._former else [None if self.carried else known]
+        for other, changes in zip(others, self._changes):
+            then = nothing if other is None else rows @ other.parameters
+            for k, (change, torque) in enumerate(zip(changes, torques)):
+                if not change.add(duration, height, torque, present, then):
+                    continue
+                uncertain = separation.friction(k) + rows @ known.covariance @ rows.T
+                changed = change.has_changed(uncertain, separation.noise, separation.push)
+                if changed and (
+                    not separation.touched or change.is_no_table(self._height, weight, self._settings.softest_contact)
+                ):
+                    self.left = change.left
+                    self._carry(other)
+                    return k
         return None
 
     def _forget_relieved(self, duration: float) -> None:
@@ -256,19 +265,16 @@ class PayloadTest:
             if self._relieved_time > self._settings.payload_time:
                 self.relieved = None
 
-    def left(self, k: int) -> np.ndarray:
-        """Return the torque (n,) [Nm] beside load and friction, when the friction ``k`` was last judged by."""
-        return self._changes[k].left
-
     def torque_covariance(self, q: np.ndarray) -> np.ndarray:
         """Return the covariance (n, n) [Nm^2] of the torque of what is carried, or was, at ``q`` (n,) [rad]."""
         known = self.carried or self.relieved
         rows = self._rows(q)
         return np.zeros((self._n, self._n)) if known is None else rows @ known.covariance @ rows.T
 
-    def _swap(self) -> None:
-        """Carry what was relieved, and no longer what was carried."""
-        self.carried, self.relieved = self.relieved, self.carried
+    def _carry(self, payload: Payload | None) -> None:
+        """Carry another payload from now on, None for none."""
+        self.relieved = self.carried if payload is None else None
+        self.carried, self._former = payload, None
         self.found = self._at_start = None
         self._relieved_time = 0.0
         self._forget()
@@ -350,13 +356,24 @@ class PayloadTest:
         self.found = payload
         if not self._needed or payload is None:
             self._at_start = payload
-        if not no_contact or (payload is None) == (self.carried is None):
+        if not no_contact or not self._is_another(payload):
             return False
         if payload is None and not self._explained(self._unloaded):
             return False
-        self.carried, self.relieved, self._relieved_time = payload, self.carried, 0.0
+        if payload and self.carried and self._is_push(of_load, felt()):
+            return False
+        self.relieved, self._former = (None, self.carried) if payload else (self.carried, None)
+        self.carried, self._relieved_time = payload, 0.0
         self._forget_change()
         return True
+
+    def _is_another(self, payload: Payload | None) -> bool:
+        """Return whether a payload, or none, is not what is carried: a part was put down, or one more picked up."""
+        if payload is None or self.carried is None:
+            return payload is not self.carried
+        difference = ZeroMeanGaussian(payload.covariance + self.carried.covariance)
+        square = difference.square(payload.parameters - self.carried.parameters)
+        return chi_square_survival(_PAYLOAD, square) < self._settings.significance
 
     def _excludes_contact(self) -> bool:
         """Return whether the vertical force has changed too little with the height for the softest contact.

@@ -162,6 +162,15 @@ def test_a_payload_that_is_put_down_is_carried_no_longer():
     assert relieved[99] is None and relieved[-1].mass == carried[99].mass  # a hand may lift it
 
 
+@pytest.mark.parametrize("masses", [(1.0, 2.5), (2.5, 1.0)])
+def test_a_payload_that_gains_or_loses_a_part_is_carried_as_it_is(masses):
+    arm = load_arm("fr3")
+    before, after = (load_of(arm, mass) for mass in masses)
+    carried = watched(arm, lambda t, q: (before if t < 20 else after)(t, q), seconds=40.0, told="carried")
+    assert carried[199].mass == pytest.approx(masses[0], abs=0.2)
+    assert carried[-1].mass == pytest.approx(masses[1], abs=0.2)
+
+
 def test_a_push_beside_a_payload_does_not_end_it():
     arm = load_arm("fr3")
     load = load_of(arm, 2.0)
