@@ -69,8 +69,9 @@ class BagFile:
         joint_states: topic of the JointState messages; None takes the first of ``JOINT_STATES_TOPICS``, in the only
             namespace that has one, or the only one that is no truth. The other topics are taken from its namespace.
         wrench: topic of the measured WrenchStamped; None takes ``WRENCH_TOPIC`` where the bag has it.
-        base_frame: a measured wrench with this ``frame_id``, also behind a prefix, has base axes (force at the TCP, as
-            a UR controller gives it). Any other frame is taken to have the TCP's axes.
+        base_frame: a measured wrench with this ``frame_id``, also behind a namespace or the prefix of the joints, has
+            base axes (force at the TCP, as a UR controller gives it). Any other frame is taken to have the TCP's axes,
+            also that of a sensor's own base, such as ``ft300_base_link``.
         rotation: turns such a wrench into TCP axes.
 
     Raises:
@@ -135,7 +136,10 @@ class BagFile:
     ) -> TcpRotation | None:
         """Return what turns the measured wrench into TCP axes, None where it has them."""
         wrench = self._topics.wrench
-        if wrench is None or base_frame is None or not buffers[wrench].frame_id.endswith(base_frame):
+        if wrench is None or base_frame is None:
+            return None
+        frame = buffers[wrench].frame_id.rpartition("/")[2]  # a namespace may stand in front
+        if frame not in (base_frame, buffers[self._topics.joint_states].prefix + base_frame):
             return None
         if rotation is None:
             raise RecordingError(

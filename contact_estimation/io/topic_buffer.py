@@ -88,6 +88,11 @@ class TopicBuffer:
         return self._rows
 
     @property
+    def prefix(self) -> str:
+        """What stands in front of the joints' names in all messages so far; "" where nothing does."""
+        return self._prefix or ""
+
+    @property
     def left_out(self) -> str:
         """Say how many messages list none of the joints, and which they list; "" where there are none."""
         if not self._left_out:

@@ -254,6 +254,23 @@ def test_wrench_in_base_axes_is_turned(tmp_path):
     np.testing.assert_allclose(recording.wrench_tcp[-1, :3], [1, -50, 2])
 
 
+@pytest.mark.parametrize("frame", ["/base_link", "ur/base_link"])
+def test_a_namespace_in_front_of_the_base_frame_changes_nothing(tmp_path, frame):
+    with Bag(tmp_path / "bag") as bag:
+        slow_wrench(bag, frame)
+    with pytest.raises(RecordingError, match=r"has base axes.*name the robot"):
+        read_bag(tmp_path / "bag", ("a",), base_frame="base_link")
+
+
+@pytest.mark.parametrize("frame", ["ft300_base_link", "hand_base_link", "tool0"])
+def test_the_base_of_a_sensor_is_not_the_base_of_the_robot(tmp_path, frame):
+    """Its wrench has the TCP's axes: turned out of base axes it would be a wrong reference, without a word."""
+    with Bag(tmp_path / "bag") as bag:
+        slow_wrench(bag, frame)
+    recording = read_bag(tmp_path / "bag", ("a",), base_frame="base_link", rotation=lambda q: np.zeros((len(q), 3, 3)))
+    np.testing.assert_allclose(recording.wrench_tcp[-1, :3], [50, 1, 2])
+
+
 def test_empty_bags(tmp_path, storage):
     with Bag(tmp_path / "bag", storage):
         pass
