@@ -17,6 +17,7 @@ from contact_estimation.commands.inputs import (
     load_sensors,
     names_settings_file,
     open_for,
+    refuse_repeated,
     write_settings_file,
     yaml_text,
 )
@@ -106,6 +107,7 @@ def _with_total_torque(arm: Arm, args: argparse.Namespace) -> tuple[Arm, list[Re
     from contact_estimation.fit.calibration.effort import with_total_torque
 
     recordings = [open_for(arm, args, path).read() for path in args.recordings]
+    refuse_repeated(recordings)
     sensors = [load_sensors(arm, [recording], chosen=args.sensors) for recording in recordings]
     sides = {s.torque_side for s in sensors}
     if len(sides) > 1:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contact_estimation.atomic_write import atomic_write_text
 from contact_estimation.commands.output import check_output_file, warn
-from contact_estimation.exceptions import ConfigError
+from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.settings import find_config
 
 if TYPE_CHECKING:
@@ -208,11 +209,32 @@ def read_recordings(
         observer: set that the observer's settings name.
 
     Raises:
-        RecordingError: as of :func:`open_for`.
+        RecordingError: as of :func:`open_for` and :func:`refuse_repeated`.
         ConfigError: as of :func:`open_for` and :func:`load_sensors`.
     """
     recordings = [open_for(arm, args, path).read() for path in paths]
-    return recordings, load_sensors(arm, recordings, observer)
+    sensors = load_sensors(arm, recordings, observer)
+    refuse_repeated(recordings)
+    return recordings, sensors
+
+
+def refuse_repeated(recordings: Sequence[Recording]) -> None:
+    """Refuse samples that are given twice: they would count as two runs that agree.
+
+    Args:
+        recordings: of one verb, also a file and what ``convert`` made of it.
+
+    Raises:
+        RecordingError: two of them hold the same samples.
+    """
+    import numpy as np
+
+    for one, other in itertools.combinations(recordings, 2):
+        if all(np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True) for name in ("q", "dq", "tau")):
+            raise RecordingError(
+                f"{one.source} and {other.source} hold the same samples, which would count as two runs that agree; "
+                "give each recording once"
+            )
 
 
 def ekf_settings(config: str, user: str) -> EkfSettings:

@@ -38,6 +38,8 @@ from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
 
 _ITERATIONS = 60
+#: Blocks of a recording: fewer do not tell friction and contact apart, or make the regression singular.
+_FEWEST_BLOCKS = 10
 #: [m] No surface gives way that far: 10 N on 0.3 kN/m are 3 cm.
 _DEEP = 0.1
 #: [N] Joint torque does not show a press that stays weaker.
@@ -147,7 +149,7 @@ def fit_unbiased(
     Raises:
         IdentificationError: the recordings never load a contact enough to determine its stiffness.
         ConfigError: the settings are of another observer, or have no contact.
-        RecordingError: there is none, or one has samples that cannot be used.
+        RecordingError: there is none, or one has samples that cannot be used, or too few of them.
     """
     if problem := start_problem(settings):
         raise ConfigError(f"{problem}; try load_observer_settings('ekf')")
@@ -164,6 +166,11 @@ def fit_unbiased(
         for k, recording in enumerate(recordings):
             observer = Ekf(arm, dataclasses.replace(settings, contacts=start if found is None else found.known(k)))
             states = filtered_states(SampleStream(observer, arm, sensors), recording)
+            if (len(states.q) - 1) * states.h < _FEWEST_BLOCKS * options.block:
+                raise RecordingError(
+                    f"{recording.source}: {len(recording)} samples in {recording.duration:.2g} s are too few for a "
+                    f"fit, which takes {_FEWEST_BLOCKS * options.block:.2g} s at least; record a whole press"
+                )
             blocks.append(block_means(arm, states, options.block, options.presliding, options.friction))
         if theta is None:
             theta = search(unknowns, blocks, options)
@@ -179,6 +186,7 @@ def fit_unbiased(
     if options.friction:  # a fit without it is a comparison: friction is in its stiffness
         doubts = gravity_doubts(arm, recordings, found.friction[:, :, 0])
         doubts += _depth_doubts(found.contacts, blocks, recordings)
+        doubts += _gap_doubts(recordings, sensors.max_gap)
         if "stiffness" in options.estimate:
             _refuse_unloaded(found.contacts, options.least_significance)
             doubts += stiffness_doubts(unknowns, blocks, [recording.source for recording in recordings], optimum)
@@ -190,6 +198,12 @@ def _refuse_unloaded(contacts: Sequence[ContactFit], least: float) -> None:
     for c, fit in enumerate(contacts):
         if fit.stiffness < least * fit.stiffness_std:
             raise _unloaded(fit.contact.name, fit.stiffness, fit.stiffness_std, c)
+
+
+def _gap_doubts(recordings: Sequence[Recording], max_gap: float) -> list[str]:
+    """Say where samples are missing for longer than ``max_gap`` [s]: how the joints moved there, friction remembers."""
+    found = [(recording.source, recording.problems(max_gap)) for recording in recordings]
+    return [f"{source}: {'; '.join(problems)}; cut the recording there" for source, problems in found if problems]
 
 
 def _depth_doubts(

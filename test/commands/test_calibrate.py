@@ -61,6 +61,16 @@ def test_recordings_that_need_each_other_are_identified_without_a_validation(arm
     assert f"validation not possible: without {files[0]}, " in " ".join(data["reasons"]) and out.is_file()
 
 
+@pytest.mark.parametrize("words", ["calibrate {} {}", "tune {} {} --config ekf", "fit {} --also {}"])
+def test_a_recording_that_is_given_twice_is_refused(files, tmp_path, capsys, words):
+    """Twice the same run, also converted, looks like two that agree: every standard deviation is too small."""
+    bag = str(tmp_path / "free_bag")
+    assert main(["convert", files[0], bag, "--robot", "ur16e"]) == 0
+    given = words.format(files[0], bag).split()
+    assert main([*given, "--robot", "ur16e", "--out", str(tmp_path / "out.yaml")]) == 2
+    assert f"{files[0]} and {bag} hold the same samples" in capsys.readouterr().err
+
+
 def test_a_force_that_was_not_measured_is_told(arm, tmp_path, capsys):
     """NaN is not 0 N: there the sensor does not show free motion. What it did measure still shows a contact."""
     recording, words = free_motion(arm, seconds=20), ["--robot", "ur16e", "--sensors", "joint_torque"]

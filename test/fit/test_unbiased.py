@@ -145,6 +145,27 @@ def test_a_recording_whose_time_goes_back_is_refused(arm, pressed, start):
         fit_unbiased(arm, start, SensorSettings(), [dataclasses.replace(pressed, stamps_ns=stamps)])
 
 
+@pytest.mark.parametrize("count", [10, 20, 60])
+def test_a_recording_of_a_moment_is_refused(arm, pressed, start, count):
+    """Its friction columns are singular, or shorter than the low-pass behind them."""
+    with pytest.raises(RecordingError, match=rf"press 0: {count} samples in 0.\d+ s are too few for a fit"):
+        fit_unbiased(arm, start, SensorSettings(), [pressed._cut(slice(1000, 1000 + count))])
+
+
+@pytest.mark.parametrize("missing, doubted", [(20, False), (400, True)])
+def test_missing_samples_are_doubted_from_max_gap_on(arm, pressed, start, missing, doubted):
+    """The torque before a gap of 0.8 s meets the motion behind it: the friction in between is not known."""
+    kept = np.delete(np.arange(2000), np.arange(900, 900 + missing))
+    columns = {name: getattr(pressed, name)[kept] for name in ("stamps_ns", "q", "dq", "tau")}
+    found = fit_unbiased(
+        arm, start, SensorSettings(), [dataclasses.replace(pressed, **columns)], UnbiasedSettings(passes=1)
+    )
+    told = [doubt for doubt in found.doubts if "gap" in doubt]
+    assert len(told) == doubted and all("press 0: 1 gaps are longer than 0.1 s" in doubt for doubt in told), (
+        found.doubts
+    )
+
+
 @pytest.mark.parametrize("spread, refused", [(30.0, False), (40.0, True)])
 def test_a_stiffness_below_three_standard_deviations_is_no_contact(start, spread, refused):
     """Free motion reaches them, because the search tries many heights of the surface: benchmark/fit_truth.py --free."""
