@@ -18,7 +18,7 @@ from contact_estimation.commands.inputs import (
     open_for,
 )
 from contact_estimation.commands.numbers import check_number
-from contact_estimation.commands.output import Progress, check_output_file, emit
+from contact_estimation.commands.output import Progress, check_output_file, emit, warn
 from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.plugins import DEFAULT_OBSERVER
 
@@ -66,20 +66,24 @@ def run(args: argparse.Namespace) -> int:
 def _page(args: argparse.Namespace) -> str:
     """Replay the recording through the observers; a block of it is in memory."""
     from contact_estimation.codegen import show_progress
+    from contact_estimation.evaluation.scoring import survey_for
     from contact_estimation.filters.registry import open_stream
     from contact_estimation.io.export import EstimateLog
     from contact_estimation.io.replay import estimates, fitting_blocks
     from contact_estimation.io.row_file import BLOCK
-    from contact_estimation.io.survey import survey
     from contact_estimation.viz.frames import RecordedFrames
     from contact_estimation.viz.player import recording_page
 
     show_progress()
     arm = load_robot(args, [args.recording])
     recording = open_for(arm, args)
-    head, duration, shown = recording.head, max(survey(recording).duration, 0.0), {}
-    for name in args.observer or [DEFAULT_OBSERVER]:
-        stream = open_stream(arm, name, args.sensors or head.sensors or None)
+    head, shown = recording.head, {}
+    observers = args.observer or [DEFAULT_OBSERVER]
+    streams = {name: open_stream(arm, name, args.sensors or head.sensors or None) for name in observers}
+    duration, problems, _ = survey_for(recording, streams.values())
+    for problem in problems:
+        warn(args, problem)
+    for name, stream in streams.items():
         frames, log = RecordedFrames(arm, float(head.t[0]), duration), EstimateLog(stream.observer.name, BLOCK)
         with Progress(len(recording), f"replay {name}") as progress:
             for block in fitting_blocks(recording, stream, progress.update):

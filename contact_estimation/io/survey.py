@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contact_estimation.filters.plausibility.stamps import slow_rate
+from contact_estimation.io.elapsed import OUT_OF_ORDER
 
 if TYPE_CHECKING:
     from contact_estimation.io.recording import Recording, Samples
@@ -16,7 +17,7 @@ class Survey(NamedTuple):
     """What a pass found.
 
     Attributes:
-        duration: time from the first to the last stamp [s].
+        duration: time from the first to the last stamp [s]; where the clock was set back, it goes on from there.
         problems: one sentence per kind of bad sample, with the place of the first one.
         force_missing: share of the samples without a measured force (NaN in it); 0 without a sensor.
     """
@@ -47,6 +48,7 @@ def survey(recording: Samples, max_gap: float = float("inf"), longest_period: fl
         RecordingError: the file is damaged.
     """
     found, row, longest, first, last, medians, missing = _Found(), 0, 0, 0, None, [], 0
+    back = 0  # [ns] that the clock was set back
     for block in recording.blocks():
         for name in ("q", "dq", "tau"):
             bad = ~np.isfinite(getattr(block, name))
@@ -63,6 +65,7 @@ def survey(recording: Samples, max_gap: float = float("inf"), longest_period: fl
         standing = np.flatnonzero(steps == 0)
         found.add("{} stamps repeat the one before", standing[1:] if last is None else standing, row, block)
         found.add("{} stamps are earlier than the one before", np.flatnonzero(steps < 0), row, block)
+        back -= int(steps[steps <= -OUT_OF_ORDER * 1e9].sum())
         longest = max(longest, int(steps.max()))
         gaps = np.flatnonzero(steps > max_gap * 1e9)
         found.add(f"{{}} gaps are longer than {max_gap:g} s", gaps, row, block)
@@ -72,7 +75,7 @@ def survey(recording: Samples, max_gap: float = float("inf"), longest_period: fl
     end, step = first if last is None else int(last[0]), float(np.median(medians)) if medians else 0.0
     gaps_end = f", longest {longest / 1e9:.3g} s" + (_unit_question(step) if step > max_gap else "")
     seldom = [slow_rate(step, longest_period)] if longest_period < step <= max_gap else []
-    return Survey(float(end - first) / 1e9, found.sentences(gaps_end) + seldom, missing / max(row, 1))
+    return Survey(float(end - first + back) / 1e9, found.sentences(gaps_end) + seldom, missing / max(row, 1))
 
 
 def _unit_question(step: float) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from contact_estimation.filters.chi_square import chi_square_quantile
 from contact_estimation.filters.observer import CLOSED
+from contact_estimation.io.elapsed import ForwardTime
 from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.row_file import BLOCK, RowFile
 from contact_estimation.viz.frames import estimate_at
@@ -55,10 +56,10 @@ class Peak(NamedTuple):
 class Curves:
     """Collects estimates, and gives their curves (N,), NaN where there is none.
 
-    Curves, each with its component: ``t`` [s], ``step_time`` [s], ``force`` [N, TCP axes]; of the first contact
-    ``stiffness`` [N/m] while it is closed, ``contact_point`` and ``rest`` [m, base frame]; ``force_std``,
-    ``stiffness_std``, ``contact_point_std``; ``nis_share``, the normalised innovation squared over its 95 % bound, and
-    ``nis_per_dof``.
+    Curves, each with its component: ``t`` [s], which goes on where the clock was set back, ``step_time`` [s], ``force``
+    [N, TCP axes]; of the first contact ``stiffness`` [N/m] while it is closed, ``contact_point`` and ``rest`` [m, base
+    frame]; ``force_std``, ``stiffness_std``, ``contact_point_std``; ``nis_share``, the normalised innovation squared
+    over its 95 % bound, and ``nis_per_dof``.
 
     Args:
         observer: its name.
@@ -74,6 +75,7 @@ class Curves:
         self._log = EstimateLog(observer, BLOCK)
         self._files = {(name, k): RowFile() for name, size in _CURVES.items() for k in range(size)}
         self._known: set[str] = set()
+        self._time = ForwardTime()
         self._contacts: tuple[str, ...] = ()
         self._links: Counter[tuple[str, str]] = Counter()  # samples by contact and link
         self._points: dict[tuple[str, str], RowFile] = {}
@@ -113,6 +115,7 @@ class Curves:
     def add_columns(self, columns: Mapping[str, np.ndarray]) -> None:
         """Take the next rows as columns of :class:`EstimateLog`; those it lacks are NaN."""
         count, found = len(columns["t"]), _curves_of(columns)
+        found["t"] = self._time.stamps(columns["t"])
         for (name, k), file in self._files.items():
             values = found.get(name)
             if values is None:

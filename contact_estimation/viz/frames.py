@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from contact_estimation.filters.observer import CLOSED, ContactState, Estimate
+from contact_estimation.io.elapsed import ForwardTime
 from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
@@ -49,7 +50,7 @@ class RecordedFrames:
         self.modes: tuple[str, ...] = ()
         self._arm, self._begin = arm, begin
         self._true_shapes = true_shapes or self._true_force
-        self._thinning = Thinning(begin, self.period)
+        self._thinning, self._time = Thinning(begin, self.period), ForwardTime()
         self._true: dict[str, np.ndarray] = {}  # of the last block
 
     @property
@@ -64,15 +65,15 @@ class RecordedFrames:
 
     def add(self, block: Recording, log: EstimateLog) -> None:
         """Take the next samples of the recording and the estimates after them, one per sample."""
-        columns, truth = log.columns(), _truth(block)
+        columns, truth, stamps = log.columns(), _truth(block), self._time.stamps(block.t)
         self.samples += len(block)
         self.modes, self.truth, self._true = log.mode_names, bool(truth), truth
         curves = [columns["force"], columns.get("stiffness", np.empty((len(block), 0))), *truth.values()]
         kinds = np.where(columns["valid"], columns["mode"], "invalid") + np.where(columns["mismatch"] != "", " ?", "")
         size = np.linalg.norm(columns["force"], axis=1)
-        chosen = self._thinning.choose(block.t, np.column_stack(curves), size, kinds)
+        chosen = self._thinning.choose(stamps, np.column_stack(curves), size, kinds)
         for row, drawn in zip(chosen.rows.tolist(), chosen.drawn.tolist()):
-            estimate, t = estimate_at(log, columns, row), float(block.t[row] - self._begin)
+            estimate, t = estimate_at(log, columns, row), float(stamps[row] - self._begin)
             frame = estimate_numbers(estimate, t)
             if truth:
                 frame["truth"] = {key: short(values[row], 4) for key, values in truth.items()}

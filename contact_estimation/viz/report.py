@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from contact_estimation.io.elapsed import ForwardTime
 from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.recording import Recording, Samples
 from contact_estimation.io.row_file import RowFile
@@ -99,14 +100,16 @@ class _Motion:
     def __init__(self, arm: Arm, recording: Samples, row: int) -> None:
         self.t0, self.time, self.q = float(recording.head.t[0]), 0.0, np.zeros(arm.n)
         self.tcp, self.point, done, last = RowFile(tail=(3,)), None, 0, self.t0
+        time = ForwardTime()
         for block in recording.blocks():
+            t = time.stamps(block.t)
             self.tcp.append(arm.tcp_poses(block.q)[0])
             if "contact_point" in block.truth:
                 self.point = self.point or RowFile(tail=(3,))
                 self.point.append(block.truth["contact_point"])
             if done <= row < done + len(block):
-                self.time, self.q = float(block.t[row - done] - self.t0), block.q[row - done]
-            done, last = done + len(block), float(block.t[-1])
+                self.time, self.q = float(t[row - done] - self.t0), block.q[row - done]
+            done, last = done + len(block), float(t[-1])
         self.duration = last - self.t0
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from contact_estimation.io.elapsed import ForwardTime
 from contact_estimation.viz.reference import Reference
 
 #: A stiffness has settled when it stays this close (relative) for this long [s].
@@ -32,6 +33,7 @@ class Scores:
         self._steps: list[np.ndarray] = []
         self._periods: list[float] = []
         self._first, self._last = 0.0, np.zeros(0)  # [s] stamps of the first and the last row
+        self._time = ForwardTime()
         self._modes, self._mode_changes, self._mode = False, 0, ""
         self._errors = {"contact": np.zeros(4), "free": np.zeros(4)}
         self._stiffnesses: list[np.ndarray] = []
@@ -57,7 +59,7 @@ class Scores:
             columns: of :class:`~contact_estimation.io.export.EstimateLog`: ``t``, ``valid``, ``reason``, ``step_time``,
                 ``force``, ``mode``, ``mode_probability``, and ``mismatch`` and ``stiffness`` where there are some.
         """
-        valid, t = columns["valid"], columns["t"]
+        valid, t = columns["valid"], self._time.stamps(columns["t"])
         rows = slice(self._samples, self._samples + len(valid))
         if self._samples == 0 and len(t):
             self._first = float(t[0])
@@ -71,7 +73,7 @@ class Scores:
         self._mismatch.add(columns["mismatch"].tolist() if "mismatch" in columns else [])
         self._add_modes(columns, valid)
         if self._reference is not None:
-            self._compare(columns, valid, self._reference, rows)
+            self._compare({**columns, "t": t}, valid, self._reference, rows)
 
     def _add_modes(self, columns: Mapping[str, np.ndarray], valid: np.ndarray) -> None:
         if not columns["mode_probability"].shape[1] or not valid.any():
