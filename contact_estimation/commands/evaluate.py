@@ -78,16 +78,23 @@ def _checked_observers(args: argparse.Namespace) -> list[str]:
 
 
 def _text(rows: Sequence[Row], observers: Sequence[str], report: str) -> str:
-    from contact_estimation.evaluation.tables import distribution_table, header, lines, missing_references, worst_rows
+    from contact_estimation.evaluation.tables import (
+        distribution_table,
+        header,
+        labels,
+        lines,
+        missing_references,
+        worst_rows,
+    )
 
-    failed = [row for row in rows if "error" in row]
+    failed, label = [row for row in rows if "error" in row], labels(rows)
     few = len(rows) * len(observers) <= _MOST_LINES
     parts = [
-        text_table(header(), lines(rows if few else worst_rows(rows, observers[0]), observers)),
+        text_table(header(), lines(rows if few else worst_rows(rows, observers[0]), observers, label)),
         *([] if few else [f"(the worst of {len(rows)} recordings; --report writes all)"]),
         text_table(*distribution_table(rows, observers)),
-        *(f"error: {Path(row['recording']).name}: {row['error']}" for row in failed[:_MOST_LINES]),
-        *missing_references(rows)[:_MOST_LINES],
+        *(f"error: {label[row['recording']]}: {row['error']}" for row in failed[:_MOST_LINES]),
+        *missing_references(rows, label)[:_MOST_LINES],
         f"{len(rows)} recordings, {len(failed)} with errors",
         *([f"report: {report}"] if report else []),
     ]

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from contact_estimation.atomic_write import atomic_write_text
 from contact_estimation.evaluation.rows import Row
 from contact_estimation.evaluation.tables import (
     distribution_table,
     header,
+    labels,
     lines,
     missing_references,
     values_of,
@@ -28,10 +30,14 @@ from contact_estimation.viz.html import Page, cell, png_of
 from contact_estimation.viz.style import figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 #: Figures whose distribution is drawn; the table has all.
 _DRAWN = ("z in contact [N]", "z free [N]", "step median [µs]")
+#: Ratios of the largest to the smallest value: beyond the first an axis is logarithmic, beyond the other it has room
+#: for the decades alone.
+_WIDE, _DECADES = 20.0, 500.0
 _DISTRIBUTION = "Share of the recordings (vertical) whose figure is at most the one on the horizontal axis."
 
 
@@ -58,7 +64,9 @@ def write_reports(
     page.heading("Make it again")
     page.code(command)
     table = io.StringIO(newline="")
-    csv.writer(table).writerows([header(), *([cell(c, 6) for c in line] for line in lines(rows, observers))])
+    csv.writer(table).writerows(
+        [header(), *([cell(c, 6) for c in line] for line in lines(rows, observers, labels(rows)))]
+    )
     try:
         path = page.write(folder / "report.html")
         atomic_write_text(folder / "table.csv", table.getvalue())
@@ -68,7 +76,7 @@ def write_reports(
 
 
 def _page(rows: Sequence[Row], tasks: Sequence[Task], observers: Sequence[str], executor: Executor) -> Page:
-    failed = [row for row in rows if "error" in row]
+    failed, label = [row for row in rows if "error" in row], labels(rows)
     hours = sum(row.get("duration_s", 0.0) for row in rows) / 3600
     page = Page("Evaluation", f"{len(rows)} recordings, {hours:.2f} h; {len(failed)} with errors.")
     page.heading("Distributions over the recordings")
@@ -78,13 +86,13 @@ def _page(rows: Sequence[Row], tasks: Sequence[Task], observers: Sequence[str], 
     _add_worst(page, rows, tasks, observers, executor)
     if failed:
         page.heading("Errors")
-        page.table(["recording", "error"], [[Path(row["recording"]).name, row["error"]] for row in failed])
-    if gaps := missing_references(rows):
+        page.table(["recording", "error"], [[label[row["recording"]], row["error"]] for row in failed])
+    if gaps := missing_references(rows, label):
         page.heading("Gaps of the reference")
         page.paragraph("These times are left out of the force errors.", note=True)
         page.table(["recording"], [[line] for line in gaps])
     page.heading("All recordings")
-    page.table(header(), lines(rows, observers))
+    page.table(header(), lines(rows, observers, label))
     return page
 
 
@@ -99,9 +107,22 @@ def _distributions(rows: Sequence[Row], observers: Sequence[str]) -> Figure | No
         for observer in observers:
             ordered = np.sort(values[observer].get(name, np.zeros(0)))
             axis.step(ordered, np.arange(1, len(ordered) + 1) / max(len(ordered), 1), where="post", label=observer)
-        axis.set(xlabel=name, ylim=(0, 1.02), xscale="log")
+        axis.set(xlabel=name, ylim=(0, 1.02))
+        _scale(axis, np.concatenate([values[observer].get(name, np.zeros(0)) for observer in observers]))
     axes[0, 0].legend()
     return fig
+
+
+def _scale(axis: Axes, values: np.ndarray) -> None:
+    """Make the horizontal axis logarithmic where values differ by more than :data:`_WIDE`; its labels never overlap."""
+    known = values[values > 0.0]
+    spread = known.max() / known.min() if len(known) else 1.0
+    if spread <= _WIDE:
+        return
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if spread < _DECADES else (1.0,)))
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _add_worst(
@@ -114,7 +135,8 @@ def _add_worst(
         "reference by their invalid estimates.",
         note=True,
     )
-    worst = {observer: [Path(row["recording"]).name for row in worst_rows(rows, observer)] for observer in observers}
+    label = labels(rows)
+    worst = {observer: [label[row["recording"]] for row in worst_rows(rows, observer)] for observer in observers}
     longest = max(map(len, worst.values()))
     page.table(
         list(worst), [[names[k] if k < len(names) else None for names in worst.values()] for k in range(longest)]
@@ -123,10 +145,11 @@ def _add_worst(
     chosen = [task_of[row["recording"]] for row in worst_rows(rows, observers[0])]
     pictures = {outcome.number: outcome for outcome in executor.run(force_picture, chosen)}
     for index, task in enumerate(chosen):
+        name = label[str(task.path)]
         if pictures[index].error:
-            page.paragraph(f"{task.path.name}: {pictures[index].error}")
+            page.paragraph(f"{name}: {pictures[index].error}")
         else:
-            page.image(pictures[index].value, f"{task.path.name}: force on the robot, TCP axes; bands: 2 sigma.")
+            page.image(pictures[index].value, f"{name}: force on the robot, TCP axes; bands: 2 sigma.")
 
 
 def force_picture(task: Task) -> bytes:

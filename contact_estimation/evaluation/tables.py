@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,23 @@ from contact_estimation.viz.summary import figure_columns, summary_table
 
 #: Beside the median: shares of the recordings [%] that are no worse, and all headings.
 _SHARES, _HEADINGS = (90, 100), ("median", "90 %", "worst")
+
+
+def labels(rows: Sequence[Row]) -> dict[str, str]:
+    """Return what a table calls each recording: its name, or where names repeat the path below their common folder.
+
+    Args:
+        rows: one per recording.
+
+    Returns:
+        Path in the row -> label, different for every path.
+    """
+    paths = [row["recording"] for row in rows]
+    names = {path: Path(path).name for path in paths}
+    if len(set(names.values())) == len(names):
+        return names
+    common = os.path.commonpath([os.path.abspath(Path(path).parent) for path in paths])
+    return {path: os.path.relpath(path, common) for path in paths}
 
 
 def values_of(rows: Sequence[Row], observer: str) -> dict[str, np.ndarray]:
@@ -85,14 +103,15 @@ def _badness(figures: dict[str, Any]) -> tuple[bool, float]:
     return False, 1.0 - figures["valid"] / figures["samples"]
 
 
-def missing_references(rows: Sequence[Row]) -> list[str]:
+def missing_references(rows: Sequence[Row], label: Mapping[str, str]) -> list[str]:
     """Say of which recordings the reference is missing for some of the time, and for how much.
 
     Args:
         rows: one per recording.
+        label: of :func:`labels`.
     """
     return [
-        f"{Path(row['recording']).name}: the reference is {missing_words(share)}"
+        f"{label[row['recording']]}: the reference is {missing_words(share)}"
         for row in rows
         if (share := row.get("reference_missing", 0.0))
     ]
@@ -103,15 +122,16 @@ def header() -> list[str]:
     return ["recording", "robot", *summary_table({})[0]]
 
 
-def lines(rows: Sequence[Row], observers: Sequence[str]) -> list[list[object]]:
+def lines(rows: Sequence[Row], observers: Sequence[str], label: Mapping[str, str]) -> list[list[object]]:
     """Return the lines of the table, for each recording and observer that has figures.
 
     Args:
         rows: one per recording.
         observers: names in the rows.
+        label: of :func:`labels`.
     """
     return [
-        [Path(row["recording"]).name, row["robot"], *line]
+        [label[row["recording"]], row["robot"], *line]
         for row in rows
         for line in summary_table({o: row["observers"][o] for o in observers if succeeded(row, o)})[1]
     ]

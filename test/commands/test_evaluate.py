@@ -45,6 +45,22 @@ def test_json_has_a_row_per_recording_and_the_report_its_pictures(folder, tmp_pa
     assert "a.npz" in out and "median" in out and "3 recordings, 1 with errors" in out
 
 
+def test_recordings_of_one_name_are_told_apart_by_their_folders(folder, tmp_path, capsys):
+    """Each session's folder has its press.npz: a table of names alone would not say which one is bad."""
+    for session in ("monday", "tuesday"):
+        (tmp_path / "bags" / session).mkdir(parents=True)
+        (tmp_path / "bags" / session / "press.npz").write_bytes((folder / "a.npz").read_bytes())
+    (tmp_path / "bags" / "tuesday" / "cut.npz").write_bytes(b"PK, and nothing else")
+    words = (tmp_path / "bags", "--observers", "momentum", "--workers", 0, "--results", tmp_path / "kept")
+    code, out, _ = evaluate(capsys, *words, "--report", tmp_path / "report")
+    named = ["monday/press.npz", "tuesday/press.npz"]
+    assert code == 0 and all(name in out for name in named) and "error: tuesday/cut.npz" in out
+    table = list(csv.reader((tmp_path / "report" / "table.csv").open()))
+    assert [line[0] for line in table[1:]] == named
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert all(page.count(name) >= 3 for name in named)  # the worst, their pictures, all
+
+
 def test_figures_are_those_of_compare(folder, tmp_path, capsys):
     _, out, _ = evaluate(
         capsys, folder / "a.npz", "--observers", "ekf", "--workers", 0, "--results", tmp_path, "--json"
