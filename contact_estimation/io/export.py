@@ -100,6 +100,7 @@ class EstimateLog:
         self._columns: dict[str, np.ndarray] = {}
         self._sizes: dict[str, int] = {}
         self._places: dict[int, ContactPlace] = {}
+        self._laws: dict[int, dict[str, dict[str, float]]] = {}
         self.clear()
 
     def __len__(self) -> int:
@@ -112,7 +113,7 @@ class EstimateLog:
 
     def clear(self) -> None:
         """Forget the estimates, and keep what is known of contacts and modes."""
-        self._count, self._made, self._places = 0, {}, {}
+        self._count, self._made, self._places, self._laws = 0, {}, {}, {}
         self._columns = {name: self._blank(name) for name in self._columns}
         self._words = {name: WordColumn(self._capacity) for name in _WORDS}
         self._links = WordColumn(self._capacity)
@@ -165,10 +166,16 @@ class EstimateLog:
                 columns["contact_link_probability"][row, i] = contact.place.links[contact.link]
             if contact.place is not None and contact.closed:
                 self._places[row] = contact.place
+            if contact.law_parameters and contact.closed:
+                self._laws.setdefault(row, {})[contact.name] = contact.law_parameters
 
     def place(self, row: int) -> ContactPlace | None:
         """Return the place of the unknown contact in a row; None without one, and in logs that were loaded."""
         return self._places.get(row)
+
+    def law_parameters(self, row: int, contact: str) -> dict[str, float]:
+        """Return the law's own parameters of a closed contact in a row, by name; none in logs that were loaded."""
+        return self._laws.get(row, {}).get(contact, {})
 
     def _allocate(self, estimate: Estimate) -> dict[str, np.ndarray]:
         self._sizes = {"n": len(estimate.tau_ext), "c": 0, "m": 0}

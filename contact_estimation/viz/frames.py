@@ -154,6 +154,7 @@ def estimate_at(log: EstimateLog, columns: Mapping[str, np.ndarray], row: int) -
             found["contact_point_tcp"][i],
             found["contact_point_base"][i],
             found["contact_covariance"][i],
+            law_parameters=log.law_parameters(row, name),
             link=str(found["contact_link"][i]),
             place=log.place(row) if np.isnan(found["contact_rest"][i]).all() else None,
         )

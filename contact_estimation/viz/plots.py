@@ -31,7 +31,7 @@ def force_figure(runs: Runs, t0: float, reference: Reference | None = None) -> F
     The axes fit the curves, not the bands: a filter that knows little must not flatten the others.
     """
     fig, axes = figure(3, 1, height=2.0, sharex=True)
-    t = next(iter(runs.values())).curve("t") - t0
+    t = _time(runs) - t0
     for k, axis in enumerate(axes[:, 0]):
         limits = []
         if reference is not None:
@@ -44,7 +44,7 @@ def force_figure(runs: Runs, t0: float, reference: Reference | None = None) -> F
             _curve(axis, run.curve("t") - t0, force, run.curve("force_std", k), colour, name)
         _fit(axis, limits)
         axis.set_ylabel(f"force {_AXES[k]} [N]")
-    return _finish(fig, axes)
+    return _finish(fig, axes, t)
 
 
 def error_figure(runs: Runs, t0: float, reference: Reference) -> Figure:
@@ -53,13 +53,13 @@ def error_figure(runs: Runs, t0: float, reference: Reference) -> Figure:
     axis: Axes = axes[0, 0]
     for colour, name, run in _each(runs):
         _curve(axis, run.curve("t") - t0, run.curve("force", 2) - reference.force[:][:, 2], None, colour, name)
-    t, contact = next(iter(runs.values())).curve("t") - t0, reference.contact[:]
+    t, contact = _time(runs) - t0, reference.contact[:]
     edges, whole = _edges(contact), axis.get_xaxis_transform()
     shade = {"color": "0.5", "alpha": 0.12, "linewidth": 0, "label": "in contact"}
     axis.fill_between(t[edges], 0, 1, where=contact[edges], transform=whole, **shade)  # type: ignore[arg-type]  # mixed values
     axis.axhline(0.0, color=TRUTH, linewidth=0.8)
     axis.set_ylabel("force error z [N]")
-    return _finish(fig, axes)
+    return _finish(fig, axes, t)
 
 
 def stiffness_figure(runs: Runs, t0: float, reference: Reference | None = None) -> Figure | None:
@@ -82,7 +82,7 @@ def stiffness_figure(runs: Runs, t0: float, reference: Reference | None = None) 
     if top > 0:
         axis.set_ylim(0, top)
     axis.set_ylabel("stiffness [kN/m]")
-    return _finish(fig, axes)
+    return _finish(fig, axes, _time(runs) - t0)
 
 
 def tcp_figure(t: np.ndarray, position: np.ndarray) -> Figure:
@@ -92,7 +92,7 @@ def tcp_figure(t: np.ndarray, position: np.ndarray) -> Figure:
     for k, name in enumerate(_AXES):
         _line(axis, t, 1e3 * (position[:, k] - position[0, k]), color=COLOURS[k + 1], label=name)
     axis.set_ylabel("TCP [mm]")
-    return _finish(fig, axes)
+    return _finish(fig, axes, t)
 
 
 def contact_point_figure(runs: Runs, t0: float, truth: np.ndarray | None = None) -> Figure | None:
@@ -116,7 +116,7 @@ def contact_point_figure(runs: Runs, t0: float, truth: np.ndarray | None = None)
             limits += [_limits(point), _limits(rest)]
         _fit(axis, limits)
         axis.set_ylabel(f"{_AXES[k]} [mm]")
-    return _finish(fig, axes)
+    return _finish(fig, axes, _time(runs) - t0)
 
 
 def innovation_figure(runs: Runs, t0: float) -> Figure | None:
@@ -131,7 +131,7 @@ def innovation_figure(runs: Runs, t0: float) -> Figure | None:
     axis.axhline(1.0, color=TRUTH, linewidth=0.8, label="95 % of a consistent filter lies below")
     axis.set_yscale("log")
     axis.set_ylabel("NIS / 95 % bound")
-    return _finish(fig, axes)
+    return _finish(fig, axes, _time(runs) - t0)
 
 
 def timing_figure(runs: Runs) -> Figure | None:
@@ -149,6 +149,11 @@ def timing_figure(runs: Runs) -> Figure | None:
     axis.set(xscale="log", yscale="log", xlabel="time per sample [µs]", ylabel="share of samples above")
     axis.legend(loc="upper right", frameon=False)
     return fig
+
+
+def _time(runs: Runs) -> np.ndarray:
+    """Return the stamps (N,) [s] of all samples."""
+    return next(iter(runs.values())).curve("t")
 
 
 def _each(runs: Runs, having: Callable[[Curves], bool] = bool) -> list[tuple[str, str, Curves]]:
@@ -213,11 +218,14 @@ def _first_finite(values: np.ndarray) -> np.ndarray:
     return values[int(np.argmax(good))] if good.any() else np.zeros(3)
 
 
-def _finish(fig: Figure, axes: np.ndarray) -> Figure:
+def _finish(fig: Figure, axes: np.ndarray, t: np.ndarray) -> Figure:
+    """Add legend and time axis, which is that of all samples ``t`` (N,) [s] in every figure of a report."""
     handles, labels = axes[0, 0].get_legend_handles_labels()
     columns = max(1, min(len(labels), 110 // (max(map(len, labels)) + 8)))  # as many as fit beside each other
     fig.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
     axes[-1, 0].set_xlabel("time [s]")
     for axis in axes[:, 0]:
         axis.margins(x=0)
+        if len(t) > 1:
+            axis.set_xlim(t[0], t[-1])
     return fig

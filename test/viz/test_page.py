@@ -1,16 +1,20 @@
 """The 3-D page in a headless Chromium: arm, contact, moving plots, slider, observers; nothing is fetched."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 from chromium import EXECUTABLE, Chromium
 
+from contact_estimation.filters.observer import ContactState
 from contact_estimation.filters.registry import open_stream
+from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.recording import Recording
 from contact_estimation.io.replay import replay
 from contact_estimation.robot import load_arm
-from contact_estimation.viz.frames import recorded_frames
+from contact_estimation.viz.frames import estimate_at, recorded_frames
+from contact_estimation.viz.markers import estimate_shapes
 from contact_estimation.viz.player import recording_page
 
 needs_chromium = pytest.mark.skipif(EXECUTABLE is None, reason="no chromium here (Debian's package 'chromium')")
@@ -61,6 +65,22 @@ def test_frames_tell_what_the_observer_told(page):
     assert np.linalg.norm(last["truth"]["force"]) == pytest.approx(PUSH, rel=1e-3)
     names = {shape[0] for shape in last["shapes"]}
     assert {"force", "truth/force"} <= names and "force" not in {shape[0] for shape in frames[0]["shapes"]}
+
+
+def test_a_recorded_contact_has_the_friction_cone_of_a_live_one(arm, recording):
+    """Archives have no column for the coefficients of friction; the page draws the same shapes as RViz."""
+    stream, log = open_stream(arm, "momentum_manufacturer", "ur16e_driver"), EstimateLog("made", 2)
+    told = stream.push(int(recording.stamps_ns[0]), recording.q[0], recording.dq[0], recording.tau[0])
+    place, stiffness = np.array([0.4, 0.3, 0.1]), np.array([0.0, 0.0, 2e4])
+    contact = ContactState(
+        "tip", 0.9, stiffness, place, np.zeros(3), place, np.eye(9), law_parameters={"friction_1": 0.3}
+    )
+    for probability in (0.9, 0.1):
+        contacts = (dataclasses.replace(contact, probability=probability),)
+        log.append(0, dataclasses.replace(told, contacts=contacts, valid=True, reason=""))
+    rows = [estimate_at(log, log.columns(), row) for row in range(2)]
+    names = [{shape.name for shape in estimate_shapes(row, "tool0", "base") if shape.visible} for row in rows]
+    assert ["contact/tip/friction_cone" in shown for shown in names] == [True, False]
 
 
 @pytest.fixture(scope="module")

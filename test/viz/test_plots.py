@@ -51,6 +51,8 @@ def test_an_open_contact_has_no_stiffness():
     columns["contact_stiffness"][:, 0, 2] = columns["stiffness"]
     curves = Curves("contact_imm")
     curves.add_columns(columns)
-    points = plots.stiffness_figure({"contact_imm": curves}, 0.0).axes[0].lines[0].get_xydata()
+    axis = plots.stiffness_figure({"contact_imm": curves}, 0.0).axes[0]
+    assert axis.get_xlim() == (0.0, 0.998)  # also before the contact: as the figures above and below
+    points = axis.lines[0].get_xydata()
     assert np.isnan(points[:200, 1]).all()
     np.testing.assert_allclose(points[200:, 1], 26.0)
