@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     text = "\n".join([_text(arm, result, predictions, ratio), *_unchecked(recordings)])
     code = emit_verdict(args, data, verdict, text)
     if args.out:
-        use = f"; use it with --robot {args.out}" if args.out.is_dir() else ""
+        use = f"; use it with --robot {shlex.quote(str(args.out))}" if args.out.is_dir() else ""
         print(f"written to {args.out}{use}", file=sys.stderr)
     return code
 

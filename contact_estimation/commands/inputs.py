@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contact_estimation.atomic_write import atomic_write_text
-from contact_estimation.commands.output import check_output_file, warn
+from contact_estimation.commands.output import check_output_file, check_writable, warn
 from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.settings import find_config
 
@@ -272,7 +272,7 @@ def check_profile_out(robot: Arm, out: Path | None, recordings: Sequence[Path]) 
         recordings: files and folders that the verb reads.
 
     Raises:
-        ConfigError: the folder holds something else, or the file is a folder or a recording.
+        ConfigError: the folder holds something else, the file is a folder or a recording, or it cannot be written.
     """
     from contact_estimation.robot.profile import check_profile_folder
 
@@ -282,6 +282,7 @@ def check_profile_out(robot: Arm, out: Path | None, recordings: Sequence[Path]) 
         check_output_file(out, recordings)
     else:
         check_profile_folder(robot.settings, out)
+        check_writable(out, "--out")
 
 
 def yaml_text(mapping: dict[str, Any], header: str) -> str:

@@ -115,7 +115,8 @@ def check_output_file(path: Path | None, recordings: Sequence[Path], option: str
         ending: of the only format that is written, with its dot; empty for any.
 
     Raises:
-        ConfigError: it is a folder, one of the recordings, or a file of one, or its name promises another format.
+        ConfigError: it is a folder, one of the recordings, or a file of one, its name promises another format, or it
+            cannot be written.
     """
     if path is None:
         return
@@ -126,6 +127,29 @@ def check_output_file(path: Path | None, recordings: Sequence[Path], option: str
     for recording in filter(Path.exists, recordings if path.exists() else ()):
         if path.samefile(recording) or recording.resolve() in path.resolve().parents:
             raise ConfigError(f"{option} {path} would replace the recording {recording}; name another file")
+    check_writable(path, option)
+
+
+def check_writable(path: Path, option: str) -> None:
+    """Refuse a result where nothing can be written before the work is done for it; nothing is made.
+
+    Args:
+        path: the file or folder that is to be made.
+        option: which names it, for the error.
+
+    Raises:
+        ConfigError: the folder that holds it, or the nearest one above it that is there, takes no file.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir()):
+        return  # perhaps an open stream or a device
+    folder = next(each for each in ([path] if path.is_dir() else path.absolute().parents) if each.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be written ({error.strerror}); name another {option}, or make room"
+        ) from error
 
 
 def tell_invalid(reasons: Mapping[str, Counter[str]]) -> str:

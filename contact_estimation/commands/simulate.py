@@ -14,7 +14,7 @@ import numpy as np
 from contact_estimation.commands.convert import write_recording
 from contact_estimation.commands.inputs import add_tool_argument
 from contact_estimation.commands.numbers import check_number
-from contact_estimation.commands.output import Progress, emit
+from contact_estimation.commands.output import Progress, check_writable, emit
 from contact_estimation.exceptions import ConfigError, RecordingError
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
     """Simulate, write, say what happened."""
     if args.out is not None and args.out.exists():
         raise RecordingError(f"{args.out} exists already; name another, or delete it.")
+    if args.out is not None:
+        check_writable(args.out, "--out")
     simulation = _simulation(args)
     scenario, arm = simulation.scenario, simulation.arm
     seconds = args.seconds or scenario.duration

@@ -79,6 +79,26 @@ def test_a_file_that_cannot_be_written_is_told_once(made, tmp_path, capsys):
     assert error.startswith(f"contact-estimation view: {tmp_path}/file") and error.endswith("or make room")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "replay FILE --observer momentum --export /proc/none/estimates.npz",
+        "compare FILE --observers momentum --out /proc/none/report.html",
+        "view FILE --observer momentum --out /proc/none/page.html",
+        "fit FILE --out /proc/none/fitted.yaml",
+        "tune FILE --config ekf --evaluations 1 --no-validation --out /proc/none/tuned.yaml",
+        "tune FILE --config ekf --evaluations 1 --no-validation --out /proc/none",
+        "calibrate FILE --no-validation --out /proc/none",
+        "simulate linear_contact --seconds 3 --out /proc/none/press.npz",
+    ],
+)
+def test_a_place_that_takes_no_file_is_told_before_the_work(words, made, capsys):
+    """Not after an hour of tuning, whose result would be lost."""
+    assert main([*words.replace("FILE", str(made)).split(), "--robot", "ur16e"]) == 2
+    error = capsys.readouterr().err
+    assert "/proc/none" in error and "cannot be written (No such file or directory)" in error and "%" not in error
+
+
 def test_the_port_of_a_page_is_checked(made, capsys):
     assert main(["view", str(made), "--robot", "ur16e", "--port", "99999", "--no-browser"]) == 2
     assert "--port must be at least 0 and at most 65535, found 99999" in capsys.readouterr().err
