@@ -190,7 +190,8 @@ def _text(arm: Arm, result: Calibration, predictions: list[Prediction], ratio: n
     if result.payload:
         p = result.payload
         com = ", ".join(_pm(c, std) for c, std in zip(p.com, p.com_std))
-        parts.append(f"payload {p.mass:.3f} +- {p.mass_std:.3f} kg, centre of mass [{com}] m from the flange")
+        where = f"centre of mass [{com}] m from the flange" if any(p.com_std) else "no load to be seen"
+        parts.append(f"payload {p.mass:.3f} +- {p.mass_std:.3f} kg, {where}")
     if ratio is not None:
         parts.append("torque of recordings that were left out, RMS [Nm], rigid model -> calibrated:")
         header = ["joint", *(Path(p.source).name.replace(".npz", "") for p in predictions), "ratio"]

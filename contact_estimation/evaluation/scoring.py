@@ -89,17 +89,19 @@ def open_streams(arm: Arm, observers: Iterable[str], sensors: str = "") -> dict[
 
 
 def survey_for(recording: Samples, streams: Iterable[SampleStream]) -> Survey:
-    """Look through a recording for bad samples, and for times that one of the streams does not take.
+    """Look through a recording for bad samples, and for times or positions that one of the streams does not take.
 
     Args:
         recording: in memory or in a file.
-        streams: that it is replayed through.
+        streams: that it is replayed through, of one robot; one at least.
 
     Raises:
         RecordingError: the file is damaged.
     """
-    sensors = [stream.sensors for stream in streams]
-    return survey(recording, min(s.max_gap for s in sensors), min(s.longest_period for s in sensors))
+    streams = list(streams)
+    sensors, arm = [stream.sensors for stream in streams], streams[0].arm
+    shortest = min(s.max_gap for s in sensors), min(s.longest_period for s in sensors)
+    return survey(recording, *shortest, (arm.lower, arm.upper))
 
 
 def evaluate_recording(

@@ -113,7 +113,7 @@ def evaluate(task: Task) -> dict[str, Any]:
     """
     try:
         arm, recording = _open(task)
-        surveyed = _surveyor(recording)
+        surveyed = _surveyor(arm, recording)
         reference, duration = find_reference(arm, recording), surveyed(math.inf, math.inf).duration
     except ContactEstimationError as error:
         return {"error": str(error)}
@@ -136,7 +136,7 @@ def replay_again(task: Task) -> tuple[dict[str, Curves], Reference | None]:
         ContactEstimationError: recording or observers cannot be used.
     """
     arm, recording = _open(task)
-    surveyed = _surveyor(recording)
+    surveyed = _surveyor(arm, recording)
     found = make_curves(task.observers)
     for name, curves in found.items():
         stream = _stream(task, arm, name, recording, surveyed)
@@ -156,9 +156,9 @@ def _open(task: Task) -> tuple[Arm, Samples]:
     return arm, open_for_arm(arm, task.path, options.joint_states, options.wrench, options.rate)
 
 
-def _surveyor(recording: Samples) -> Callable[[float, float], Survey]:
+def _surveyor(arm: Arm, recording: Samples) -> Callable[[float, float], Survey]:
     """Return the survey by longest gap and period [s]; observers that allow the same share one pass over the file."""
-    return functools.cache(functools.partial(survey, recording))
+    return functools.cache(functools.partial(survey, recording, limits=(arm.lower, arm.upper)))
 
 
 def _stream(

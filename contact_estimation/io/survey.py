@@ -36,13 +36,19 @@ def missing_words(share: float) -> str:
     return f"missing (NaN) for {max(100.0 * share, 0.01):.3g} % of the time"
 
 
-def survey(recording: Samples, max_gap: float = float("inf"), longest_period: float = float("inf")) -> Survey:
-    """Look for bad numbers, stamps that stand or run back, gaps, and a rate that is too low.
+def survey(
+    recording: Samples,
+    max_gap: float = float("inf"),
+    longest_period: float = float("inf"),
+    limits: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Survey:
+    """Look for bad numbers, stamps that stand or run back, gaps, a rate that is too low, and positions in degrees.
 
     Args:
         recording: in memory or in a file.
         max_gap: longest time between samples [s] that is no gap.
         longest_period: the time between samples [s] that most of them may have.
+        limits: lower and upper limit (n,) [rad] of the robot's joints; infinite of a joint without one.
 
     Raises:
         RecordingError: the file is damaged.
@@ -53,8 +59,14 @@ def survey(recording: Samples, max_gap: float = float("inf"), longest_period: fl
         for name in ("q", "dq", "tau"):
             bad = ~np.isfinite(getattr(block, name))
             rows = np.flatnonzero(bad.any(axis=1))
-            joint = block.joint_names[int(np.argmax(bad[rows[0]]))] if len(rows) else ""
-            found.add(f"{{}} samples hold NaN or infinite {name}", rows, row, block, f", {joint}")
+            of = block.joint_names[int(np.argmax(bad[rows[0]]))] if len(rows) else ""
+            found.add(f"{{}} samples hold NaN or infinite {name}", rows, row, block, f", {of}")
+        if limits is not None:
+            beyond = (block.q < limits[0] - 2.0 * np.pi) | (block.q > limits[1] + 2.0 * np.pi)
+            rows = np.flatnonzero(beyond.any(axis=1))
+            joint = int(np.argmax(beyond[rows[0]])) if len(rows) else 0
+            at = f", {block.joint_names[joint]} {block.q[rows[0], joint]:.4g} rad" if len(rows) else ""
+            found.add("{} positions are more than a turn beyond the joint limits, in degrees?", rows, row, block, at)
         if block.wrench_tcp is not None:
             rows = np.flatnonzero(np.isinf(block.wrench_tcp).any(axis=1))
             found.add("{} measured wrenches are infinite", rows, row, block)

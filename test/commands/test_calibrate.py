@@ -61,6 +61,14 @@ def test_recordings_that_need_each_other_are_identified_without_a_validation(arm
     assert f"validation not possible: without {files[0]}, " in " ".join(data["reasons"]) and out.is_file()
 
 
+def test_no_load_has_no_centre_of_mass(arm, tmp_path, capsys):
+    """It was told as exactly 0 +- 0 m."""
+    file = str(write_npz(tmp_path / "bare.npz", free_motion(arm, seconds=20, payload=False)))
+    assert main(["calibrate", file, "--robot", "ur16e", "--sensors", "joint_torque", "--no-validation"]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"payload -?0\.\d+ \+- 0\.\d+ kg, no load to be seen", text) and "centre of mass" not in text
+
+
 @pytest.mark.parametrize("words", ["calibrate {} {}", "tune {} {} --config ekf", "fit {} --also {}"])
 def test_a_recording_that_is_given_twice_is_refused(files, tmp_path, capsys, words):
     """Twice the same run, also converted, looks like two that agree: every standard deviation is too small."""

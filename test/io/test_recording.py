@@ -119,6 +119,19 @@ def test_steps_of_seconds_ask_for_the_unit(factor, unit):
     assert found[0].endswith(f"the median step is {2e-3 * factor:g} s: is `t` in {unit}?)")
 
 
+def test_positions_in_degrees_are_asked_for():
+    """A turn beyond the limits is left to arms whose description has narrower limits than their controller."""
+    recording, limits = small_recording(), (np.full(len(JOINTS), -np.pi), np.full(len(JOINTS), np.pi))
+    q = np.where(np.arange(len(recording))[:, None] < 2, recording.q, 6.0)
+    assert not survey(dataclasses.replace(recording, q=q), limits=limits).problems
+    q[2:, 1] = -75.0
+    (problem,) = survey(dataclasses.replace(recording, q=q), limits=limits).problems
+    assert (
+        f"{len(q) - 2} positions are more than a turn beyond the joint limits, in degrees? (first: sample 2" in problem
+    )
+    assert f"{JOINTS[1]} -75 rad" in problem
+
+
 def test_a_rate_far_too_low_is_a_problem():
     recording = small_recording(start_ns=0)
     slow = dataclasses.replace(recording, stamps_ns=recording.stamps_ns * 16)
