@@ -98,6 +98,7 @@ def test_a_file_plays_and_fetches_nothing(arm, recording, page, browser, tmp_pat
     shown.run("document.getElementById('slider').value = 2.5; document.getElementById('slider').oninput()")
     shown.wait("!contactView.playing && contactView.shapes.includes('force')")
     assert abs(shown.run("contactView.shown") - 2.5) < 0.05
+    assert shown.run("document.getElementById('mode').textContent") == "no modes"  # "unknown" is a contact's mode
     row = round(shown.run("drawn(frames(), contactView.index).t") / 0.004)
     assert abs(row * 0.004 - 2.5) < 0.05
     tcp = shown.run("Array.from(scene.tcp)")  # the page's own kinematics
@@ -110,6 +111,7 @@ def test_a_file_plays_and_fetches_nothing(arm, recording, page, browser, tmp_pat
     shown.wait(f"{drawn % 'forceplot'} != '{before}'")  # the plot has moved
     shown.run("document.getElementById('observer').value = 'ekf'; document.getElementById('observer').onchange()")
     shown.wait("contactView.observer == 'ekf' && contactView.shapes.some((name) => name.startsWith('contact/'))")
+    shown.wait("document.getElementById('mode').textContent == 'contact'")
     head = "document.getElementById('head').getBoundingClientRect()"
     assert shown.run(f"scene.headroom >= {head}.height")  # the view leaves the text's place free
     assert [event["request"]["url"] for event in shown.events("Network.requestWillBeSent")] == [path.as_uri()]

@@ -109,14 +109,15 @@ function show(list, index) {
   state.mode = frame.valid ? frame.mode : "invalid";
   state.shapes = frame.valid ? view.shapes.map((shape) => shape[0]) : [];
   state.shown = frame.t;
-  el("mode").textContent = state.mode;
-  el("mode").style.background = !frame.valid ? "#9a2c00" : frame.mode === "free" ? "#1a7f37" : "#0b5cad";
+  const own = data.observers[state.observer], count = own.modes.length;
+  // The mode of an observer without any is "unknown" for ever, which is a contact of those that have modes.
+  el("mode").textContent = frame.valid && !count ? "no modes" : state.mode;
+  el("mode").style.background = !frame.valid ? "#9a2c00" : !count ? "#57606a" : frame.mode === "free" ? "#1a7f37" : "#0b5cad";
   el("force").textContent = frame.valid ? told(frame) : frame.reason;
   el("now").classList.toggle("long", el("now").scrollHeight > el("now").clientHeight + 1);
   if (scene) scene.headroom = el("head").offsetTop + el("head").offsetHeight;
   if (view.q.every((angle) => angle !== null)) posture = view.q;
   if (scene && posture) scene.draw(posture, frame.valid ? view.shapes : view.shapes.filter((shape) => shape[0].startsWith("truth/")));
-  const own = data.observers[state.observer], count = own.modes.length;
   const xyz = COLOURS.slice(0, 3);
   force.draw(list, frame.t, [...xyz, ...xyz]);
   stiffness.draw(list, frame.t, [COLOURS[1], COLOURS[6]]);
