@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -84,6 +85,15 @@ class Frames:
                 self.watchers -= 1
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Tell a defect; a browser that was killed resets its connections, which is none."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
 class PageServer:
     """Serves one page, and its frames, until it is closed.
 
@@ -102,12 +112,11 @@ class PageServer:
         about = {"page": page.encode(), "frames": frames, "ended": self._ended, "timeout": patience}
         handler = type("Handler", (_Handler,), about)
         try:
-            self._server = ThreadingHTTPServer((ADDRESS, port), handler)
+            self._server = _Server((ADDRESS, port), handler)
         except OSError as error:
             raise ConfigError(
                 f"port {port} of {ADDRESS} cannot be served ({error.strerror}); choose another"
             ) from error
-        self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, name="page", daemon=True)
         self._thread.start()
 

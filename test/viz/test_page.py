@@ -119,6 +119,23 @@ def test_a_file_plays_and_fetches_nothing(arm, recording, page, browser, tmp_pat
 
 
 @needs_chromium
+@pytest.mark.parametrize("width, height", [(1000, 2400), (1300, 800)])
+def test_the_arm_is_inside_a_window_of_any_shape(page, browser, tmp_path, width, height):
+    """A tall window cut it off at the tool."""
+    (tmp_path / "page.html").write_text(page)
+    shown = browser.open((tmp_path / "page.html").as_uri())
+    shown.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+    shown.wait(f"window.contactView && contactView.drawn > 1 && innerHeight == {height} && scene.seen")
+    shown.run("seek(1.0)")
+    shown.wait("contactView.shown > 0.9 && scene.canvas.clientHeight / scene.canvas.height > 0")
+    places = shown.run("""scene.poses(drawn(frames(), contactView.index).q).map((p) => {
+      const m = scene.seen, row = (k) => m[k] * p[12] + m[4 + k] * p[13] + m[8 + k] * p[14] + m[12 + k];
+      return [row(0) / row(3), row(1) / row(3)];
+    })""")
+    assert np.abs(places).max() < 0.95, places  # the edges of the view are at 1
+
+
+@needs_chromium
 def test_a_stacked_plot_leaves_gaps_open(page, browser, tmp_path):
     (tmp_path / "page.html").write_text(page)
     shown = browser.open((tmp_path / "page.html").as_uri())

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import struct
 import time
 import tracemalloc
 import urllib.error
@@ -25,6 +26,22 @@ def test_only_loopback_is_served():
         assert server.address.startswith("http://127.0.0.1:")
     finally:
         server.close()
+
+
+def test_a_browser_that_is_killed_leaves_no_traceback(capfd):
+    """It resets its connections; the terminal of the viewer showed a traceback for each."""
+    server = PageServer("page", Frames())
+    try:
+        for _ in range(5):
+            client = socket.create_connection(("127.0.0.1", int(server.address.rstrip("/").rsplit(":", 1)[1])))
+            time.sleep(0.05)  # until a thread reads from it
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+        time.sleep(0.2)
+        assert urllib.request.urlopen(server.address, timeout=60).read() == b"page"
+    finally:
+        server.close()
+    assert capfd.readouterr().err == ""
 
 
 def open_stream(server: PageServer) -> socket.socket:

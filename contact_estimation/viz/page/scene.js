@@ -191,7 +191,9 @@ class Scene {
     gl.clearColor(0.955, 0.968, 0.985, 1);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     const [right, up, back] = this.axes(), eye = Vector.plus(this.target, back, this.distance);
-    const camera = Matrix.times(Matrix.perspective(0.7, width / height, 0.02, 20, Math.min(0.5, this.headroom / canvas.clientHeight)), Matrix.view(eye, right, up, back));
+    const narrow = Math.min(1, width / height), field = 2 * Math.atan(Math.tan(0.35) / narrow);  // [rad] the arm's width fits, too
+    const camera = Matrix.times(Matrix.perspective(field, width / height, 0.02, 20, Math.min(0.5, this.headroom / canvas.clientHeight)), Matrix.view(eye, right, up, back));
+    this.seen = camera;
     gl.uniformMatrix4fv(this.at.camera, false, camera);
     gl.uniform3fv(this.at.eye, eye);
     const poses = this.poses(q), tcp = poses[poses.length - 1], solid = {shadow: 0, lit: 1};
