@@ -448,19 +448,20 @@ def _is_task(kind: str, path: Path) -> bool:
     return load_yaml(path).keys() >= set(_TASKS[kind][0])
 
 
-def load_task(cls: type[T], kind: str, name: str) -> T:
+def load_task(cls: type[T], kind: str, name: str, folder: Path | str | None = None) -> T:
     """Load a task, by name or from a file.
 
     Args:
         cls: its settings class.
         kind: scenario, mpc or sequence.
         name: shipped name or YAML file.
+        folder: profile of a robot; its tasks come first.
 
     Raises:
         ConfigError: there is none, it is a task of another kind, or an error in the file.
     """
     own, taker = _TASKS[kind]
-    path = find_config("tasks", name, takes=functools.partial(_is_task, kind))
+    path = find_config("tasks", name, folder, functools.partial(_is_task, kind))
     given = load_yaml(path)
     for keys, other in _TASKS.values():
         if given.keys() >= set(keys) and not given.keys() >= set(own):

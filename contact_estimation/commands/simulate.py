@@ -106,14 +106,14 @@ def _limited_shares(simulation: Simulation) -> dict[str, float]:
 
 
 def _simulation(args: argparse.Namespace) -> Simulation:
-    from contact_estimation.robot import load_arm
+    from contact_estimation.robot import load_arm, load_robot_settings
     from contact_estimation.settings import replace
     from contact_estimation.simulation.scenarios import load_scenario
     from contact_estimation.simulation.sensors.settings import imperfections_of, scaled
     from contact_estimation.simulation.session import Simulation
 
     check_number("--seconds", args.seconds, "s", above=0, most=86400, hint="a day at most")
-    scenario = load_scenario(args.scenario)
+    scenario = load_scenario(args.scenario, load_robot_settings(args.robot).folder if args.robot else None)
     if args.height_error:
         error = np.asarray(scenario.placement_error) + np.array([0.0, 0.0, args.height_error])
         scenario = replace(scenario, args.scenario, placement_error=error.tolist())

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 import numpy as np
 
@@ -99,13 +100,17 @@ class SequenceSettings:
                 )
 
 
-def load_sequence(name: str) -> SequenceSettings:
+def load_sequence(name: str, folder: Path | str | None = None) -> SequenceSettings:
     """Return a shipped sequence by name, or one from a YAML file by path.
+
+    Args:
+        name: of the sequence, or path.
+        folder: profile of a robot; its tasks come first.
 
     Raises:
         ConfigError: unknown name, or an error in the file.
     """
-    return load_task(SequenceSettings, "sequence", name)
+    return load_task(SequenceSettings, "sequence", name, folder)
 
 
 def make_task_controller(
@@ -114,7 +119,7 @@ def make_task_controller(
     """Return the controller of a task file, one set-point (``mpc_*.yaml``) or steps (``sequence_*.yaml``).
 
     Args:
-        task: name in tasks/ of a robot, or path of a YAML.
+        task: name in tasks/ of the robot or of a shipped one, or path of a YAML.
         controller: one of :data:`~contact_estimation.control.registry.CONTROLLERS`; steps name their own.
         arm: the robot.
         solver: of the MPC, default the task's.
@@ -123,9 +128,10 @@ def make_task_controller(
     Raises:
         ConfigError: unknown name, or an error in the file.
     """
-    if "steps" in load_yaml(find_config("tasks", task)):
-        return SequenceController(arm, load_sequence(task), solver=solver, deadline=deadline)
-    return make_controller(controller, arm, load_mpc_settings(task), solver, deadline=deadline)
+    folder = arm.settings.folder
+    if "steps" in load_yaml(find_config("tasks", task, folder)):
+        return SequenceController(arm, load_sequence(task, folder), solver=solver, deadline=deadline)
+    return make_controller(controller, arm, load_mpc_settings(task, folder), solver, deadline=deadline)
 
 
 def step_settings(task: MpcSettings, step: StepSettings) -> MpcSettings:
@@ -182,7 +188,7 @@ class SequenceController:
         deadline: float | None = None,
     ) -> None:
         self.arm, self.sequence = arm, sequence
-        task = task or load_mpc_settings(sequence.task)
+        task = task or load_mpc_settings(sequence.task, arm.settings.folder)
         self._controllers: list[ContactController] = [
             make_controller(step.controller, arm, step_settings(task, step), solver, deadline=deadline)
             for step in sequence.steps

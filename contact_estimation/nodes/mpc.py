@@ -62,8 +62,8 @@ class Mpc(ManagedNode):
     def __init__(self) -> None:
         super().__init__("mpc", automatically_declare_parameters_from_overrides=True)
         s = self.settings = parameters.declare(self, MpcParameters)
-        load_robot_settings(s.robot, s.tool)  # these parameters are fixed: a wrong name stays wrong
-        find_config("tasks", s.task)
+        robot = load_robot_settings(s.robot, s.tool)  # these parameters are fixed: a wrong name stays wrong
+        find_config("tasks", s.task, robot.folder)
         self._controller: ContactController | None = None
         self._rule: Any = None  # an EstimateRule, once configured
         self._latest: bytes | None = None  # the newest ContactEstimate, serialised

@@ -260,7 +260,7 @@ def open_simulation(
     """Make a simulation by names.
 
     Args:
-        scenario: a shipped scenario, or the path of a YAML.
+        scenario: of the robot, a shipped one, or the path of a YAML.
         robot: a robot by name or path, or an arm; default the scenario's.
         imperfections: sensors and joints as :func:`imperfections_of` takes them; default the robot's own.
         seed: of everything random.
@@ -269,8 +269,9 @@ def open_simulation(
     Raises:
         ConfigError: an unknown name, or a setting that cannot be used.
     """
-    settings = load_scenario(scenario)
+    given = robot if isinstance(robot, Arm) else load_arm(robot) if robot else None
+    settings = load_scenario(scenario, given.settings.folder if given else None)
     if changes:
         settings = replace(settings, f"scenario {scenario}", **changes)
-    arm = robot if isinstance(robot, Arm) else load_arm(robot or settings.robot)
+    arm = given or load_arm(settings.robot)
     return Simulation(settings, arm, imperfections_of(arm, imperfections or "", settings.timestep), seed)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 
 import numpy as np
 import pytest
+import yaml
 
 from contact_estimation.control.controller import ControllerState, Observation
 from contact_estimation.control.force_balance import ForceBalance
@@ -15,6 +17,7 @@ from contact_estimation.control.sequence import (
     SequenceSettings,
     StepSettings,
     load_sequence,
+    make_task_controller,
     step_settings,
 )
 from contact_estimation.exceptions import ConfigError
@@ -267,3 +270,20 @@ def test_an_estimate_that_does_not_count_ends_no_step(arm, step, changes):
     assert not made.ended and not made.over
     made.update(0.14, dataclasses.replace(told, force=told.force if step is APPROACH else np.zeros(3)))
     assert [name for name, _ in made.ended] == [step.name]  # the same, believed
+
+
+def test_the_tasks_of_a_robots_own_folder_come_first(arm, tmp_path):
+    """The driver is launched with the impedance of that task: the steps must not have the one of a shipped namesake."""
+    profile = tmp_path / "my_arm"
+    shutil.copytree(arm.settings.folder, profile)
+    task = yaml.safe_load((profile / "tasks" / "mpc_edge_fr3.yaml").read_text())
+    task["impedance"]["stiffness"] = [300.0, 300.0, 300.0]
+    (profile / "tasks" / "mpc_edge_fr3.yaml").write_text(yaml.safe_dump(task))
+    steps = yaml.safe_load((profile / "tasks" / "sequence_block_fr3.yaml").read_text())
+    for name in ("mpc_edge_fr3", "mpc_mine"):
+        (profile / "tasks" / f"{name}.yaml").write_text(yaml.safe_dump(task))
+        mine = {**steps, "task": name, "steps": [steps["steps"][0] | {"fallback": ""}]}
+        (profile / "tasks" / "sequence_mine.yaml").write_text(yaml.safe_dump(mine))
+        made = make_task_controller("sequence_mine", "mpc", load_arm(str(profile)))
+        assert made.settings.impedance.stiffness == [300.0, 300.0, 300.0]
+    assert make_task_controller("mpc_mine", "pi", load_arm(str(profile))).settings.impedance.stiffness[0] == 300.0

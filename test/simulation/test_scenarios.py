@@ -1,16 +1,18 @@
 """Scenarios: all of them run, on every arm they name, and touch what they promise."""
 
 import dataclasses
+import shutil
 
 import numpy as np
 import pinocchio as pin
 import pytest
+import yaml
 
 from contact_estimation.control.mpc import load_mpc_settings
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
 from contact_estimation.robot.settings import load_robot_settings
-from contact_estimation.settings import from_mapping, replace, to_mapping
+from contact_estimation.settings import find_config, from_mapping, replace, to_mapping
 from contact_estimation.simulation.scenarios import ScenarioSettings, load_scenario, scenario_names
 from contact_estimation.simulation.scenarios.motion import Motion
 from contact_estimation.simulation.session import open_simulation
@@ -146,3 +148,14 @@ def test_a_torque_controlled_arm_of_unknown_rotors_is_simulated_with_some(scenar
     assert simulation.imperfections.torque.side == "link"
     velocities = np.array([simulation.step().dq for _ in range(1000)])
     assert np.abs(np.diff(velocities, axis=0)).max() < 0.02  # [rad/s] noise 5e-4; without rotors it diverges at once
+
+
+def test_a_scenario_of_the_robots_own_folder_comes_first(tmp_path):
+    """``scenario:=plane`` with a robot's folder is that folder's plane."""
+    profile = tmp_path / "my_arm"
+    shutil.copytree(load_robot_settings("fr3").folder, profile)
+    own = yaml.safe_load(find_config("tasks", "plane").read_text()) | {"rate": 250.0}
+    for name in ("plane", "mine"):
+        (profile / "tasks" / f"{name}.yaml").write_text(yaml.safe_dump(own))
+        assert open_simulation(name, str(profile)).scenario.rate == 250.0
+    assert open_simulation("plane", "fr3").scenario.rate == 500.0

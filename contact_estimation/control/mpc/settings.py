@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from contact_estimation.contact import ContactSettings
 from contact_estimation.control.impedance import ImpedanceSettings
@@ -285,10 +286,14 @@ class MpcSettings:
         return {mode: [names.index(name) for name in closed] for mode, closed in modes.items()}
 
 
-def load_mpc_settings(name: str) -> MpcSettings:
+def load_mpc_settings(name: str, folder: Path | str | None = None) -> MpcSettings:
     """Return a shipped task by name (``mpc_plane_fr3``, ...) or a YAML file by path.
+
+    Args:
+        name: of the task, or path.
+        folder: profile of a robot; its tasks come first.
 
     Raises:
         ConfigError: unknown name, or an error in the file.
     """
-    return load_task(MpcSettings, "mpc", name)
+    return load_task(MpcSettings, "mpc", name, folder)

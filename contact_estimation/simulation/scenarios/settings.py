@@ -6,6 +6,7 @@ Places are given relative to the first tool point at the start, so that one file
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -161,13 +162,17 @@ class ScenarioSettings:
         return sum(segment.duration for segment in self.motion)
 
 
-def load_scenario(name: str) -> ScenarioSettings:
+def load_scenario(name: str, folder: Path | str | None = None) -> ScenarioSettings:
     """Load a shipped scenario by name, or one from a YAML file.
+
+    Args:
+        name: of the scenario, or path.
+        folder: profile of a robot; its scenarios come first.
 
     Raises:
         ConfigError: there is no such scenario, or the file has an error.
     """
-    return load_task(ScenarioSettings, "scenario", name)
+    return load_task(ScenarioSettings, "scenario", name, folder)
 
 
 def scenario_names() -> list[str]:
