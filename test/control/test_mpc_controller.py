@@ -49,6 +49,19 @@ def test_it_begins_without_a_jump_and_then_pushes_within_the_limit(controller):
     assert command.position[2] < first.position[2]  # the plane is pressed
 
 
+@pytest.mark.parametrize("horizon", [1, 2])
+def test_a_bad_tick_follows_a_plan_of_any_length(horizon):
+    """A plan of one stage has no second one to go to: its equilibrium stays, and the task goes on."""
+    made = MpcController(arm(), replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=horizon), deadline=10.0)
+    made.activate(observation())
+    planned = made.update(0.0, observation())
+    for k in (1, 2):
+        command = made.update(k * TICK, observation(valid=False, reason="a test says so"))
+        assert command.state is ControllerState.SHORTENED, command.reason
+    np.testing.assert_allclose(command.position, planned.position, atol=5e-3)
+    assert made.update(3 * TICK, observation()).state is ControllerState.ACTIVE
+
+
 def test_the_weight_of_the_arm_counts_against_the_limits_of_its_torque(controller):
     controller.update(0.0, observation())
     gravity = controller.problem.get("gravity")

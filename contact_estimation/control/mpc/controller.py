@@ -373,9 +373,11 @@ class MpcController(SupervisedController):
         plan = self._plan_made
         if plan is None:
             return self._position
-        stage = min(since / self.settings.dt, self.settings.horizon - 1.001)
+        last = self.settings.horizon - 1
+        stage = float(np.clip(since / self.settings.dt, 0.0, last))
         k, part = int(stage), stage - int(stage)
-        ends = [self._output(plan.states[i])[0] + plan.controls[i][:3] / self._stiffness for i in (0, k, k + 1)]
+        stages = (0, k, min(k + 1, last))
+        ends = [self._output(plan.states[i])[0] + plan.controls[i][:3] / self._stiffness for i in stages]
         return np.asarray(self._position_planned() + (1.0 - part) * ends[1] + part * ends[2] - ends[0])
 
     def _position_planned(self) -> np.ndarray:
