@@ -285,6 +285,16 @@ def assert_stiffness(driver, task) -> None:
     assert driver.parameters["impedance_rotational_stiffness"] == expected.rotational_stiffness
 
 
+def test_the_driver_takes_every_stiffness_that_a_task_may_have(tmp_path):
+    """A task may leave the tool free to turn; what the launch makes of it must start the driver."""
+    path = tmp_path / "mpc_mine.yaml"
+    path.write_text("impedance: {rotational_stiffness: [0.0, 0.0, 0.0]}\n")
+    driver = nodes(robot="fr3", mpc="true", task=str(path))["driver"]
+    assert_stiffness(driver, {"impedance": {"rotational_stiffness": [0.0, 0.0, 0.0]}})
+    given = {name: value for name, value in driver.parameters.items() if name != "use_sim_time"}
+    assert from_mapping(PARAMETERS["driver"], given, "driver").impedance_rotational_stiffness == [0.0, 0.0, 0.0]
+
+
 def test_a_task_without_a_stiffness_has_that_of_the_impedance(tmp_path):
     path = tmp_path / "mpc_mine.yaml"
     path.write_text("impedance: {max_force: 20.0}\n")

@@ -191,7 +191,7 @@ class RobotDriverParameters(SourceParameters):
         [40.0, 40.0, 40.0],
         doc="rotational stiffness, published with the other for the arm's own impedance controller",
         unit="Nm/rad",
-        check=positive,
+        check=non_negative,
         length=3,
     )
     admittance_damping: float = key(

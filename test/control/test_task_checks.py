@@ -28,6 +28,10 @@ SLIPS = {
         {"modes": {"free": [], "kontact": ["contact_1"]}},
         "'kontact' closes contact_1, which observers call 'contact_1'",
     ),
+    "no spring for an attitude": (
+        {"orientation": True, "impedance": {"stiffness": [700.0] * 3, "rotational_stiffness": [40.0, 40.0, 0.0]}},
+        r"orientation: true needs a spring about every axis.*\[40, 40, 0\] Nm/rad",
+    ),
     "free space of another name": ({"modes": {"fre": [], "contact_1": ["contact_1"]}}, "'fre' closes no contact"),
 }
 

@@ -32,6 +32,7 @@ def check_task(task: MpcSettings) -> None:
     _check_path(task)
     _check_axes(task)
     _check_modes(task)
+    _check_orientation(task)
 
 
 def _check_path(task: MpcSettings) -> None:
@@ -87,6 +88,16 @@ def _check_force(task: MpcSettings) -> None:
         raise ConfigError(
             f"force: {wanted:g} N are wanted, but the impedance's spring pushes with {most:g} N at most "
             "(impedance.max_force): the force would never be reached; want less, or raise the limit"
+        )
+
+
+def _check_orientation(task: MpcSettings) -> None:
+    stiffness = task.impedance.rotational_stiffness
+    if task.orientation and not all(stiffness):
+        raise ConfigError(
+            f"orientation: true needs a spring about every axis, but impedance.rotational_stiffness is "
+            f"{_vector(stiffness)} Nm/rad: no equilibrium would have the planned moment; give a stiffness, or leave "
+            "orientation out"
         )
 
 
