@@ -69,6 +69,7 @@ class JointTorqueBackend:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.joint_names, self.commandable = tuple(arm.joint_names), send is not None
+        self._joints = frozenset(arm.joint_names)
         self._arm, self._settings, self._send, self._now = arm, settings, send, now
         self._connected = False
         self._begin()
@@ -103,6 +104,9 @@ class JointTorqueBackend:
     ) -> None:
         """Take the content of a joint state message; a bad one is counted and described in ``problem``.
 
+        Once a sample was taken, one with none of the robot's joints is nobody's fault: a gripper may publish on the
+        same topic.
+
         Args:
             stamp_ns: when it was taken [ns].
             names: joints, in any order.
@@ -111,11 +115,12 @@ class JointTorqueBackend:
             effort: [Nm], one per name.
             age: now, by the clock of the stamps [s].
         """
-        if not self._connected:
+        given = tuple(names)
+        if not self._connected or (self._good is not None and self._joints.isdisjoint(given)):
             return
         self._late = self._lateness(age)
         taken = self._now() - max(age, 0.0)
-        problem = self._late or self._feed(stamp_ns, taken, tuple(names), position, velocity, effort)
+        problem = self._late or self._feed(stamp_ns, taken, given, position, velocity, effort)
         if problem:
             self.counters["refused"] += 1
             self.problem = problem

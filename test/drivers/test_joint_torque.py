@@ -91,6 +91,23 @@ def test_a_jump_of_a_position_is_no_sample_and_nothing_is_commanded_there(arm):
     assert backend.problem == ""
 
 
+def test_a_gripper_on_the_same_topic_stops_no_command(arm):
+    """Its messages come between those of the arm, with stamps of their own."""
+    sent = []
+    backend = make(arm, send=sent.append)
+    backend.feed(1, ["finger"], [0.0], [], [])
+    assert "lack fr3_joint1" in backend.problem  # so far it may be the wrong topic
+    for k in range(3):
+        backend.feed(2 + 2 * k, arm.joint_names, Q, np.zeros(7), arm.gravity(Q))
+        backend.feed(1 + 2 * k, ["finger"], [0.0], [], [], age=5.0)
+        backend.command(EquilibriumPose(np.zeros(3), np.eye(3)))
+    assert len(sent) == 3 and backend.problem == "" and backend.counters["refused"] == 1
+    backend.feed(9, arm.joint_names, Q * np.nan, np.zeros(7), arm.gravity(Q))
+    backend.feed(10, ["finger"], [0.0], [], [])
+    with pytest.raises(DriverError, match="not finite"):  # it is no excuse for the arm
+        backend.command(EquilibriumPose(np.zeros(3), np.eye(3)))
+
+
 def test_fast_motion_at_a_low_rate_or_with_samples_left_out_is_no_jump(arm):
     backend = make(arm)
     for k in range(20):  # at the velocity limit, 30 Hz
