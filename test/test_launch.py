@@ -190,6 +190,9 @@ def test_presets_are_arguments(preset):
         ({"port": "8080"}, ["port:=8080", "view:=true"]),
         ({"robot": "panda", "mpc": "true"}, ["panda", "mpc_plane_panda", "task:="]),
         ({"params_file": "/no/such.yaml"}, ["/no/such.yaml"]),
+        ({"driver": "none", "limits": "press_ur16e"}, ["limits:=press_ur16e", "driver:=none"]),
+        ({"one_process": "true", "limits": "press_ur16e"}, ["limits:=press_ur16e", "one_process:=true"]),
+        ({"robot": "fr3", "mpc": "true", "rate": "2.0"}, ["rate:=2.0", "use_sim_time:=true"]),
     ],
 )
 def test_a_value_that_starts_nothing_is_an_error(given, words):

@@ -237,8 +237,7 @@ def plan(values: Mapping[str, str]) -> Plan:
     if a["mpc"] == "true":
         wrench = WRENCH_TOPIC.lstrip("/") if a["driver"] == "rtde" else ""
         given = {**common, "task": str(_task(a, robot)), "controller": a["controller"], "wrench": wrench}
-        no_commands = a["driver"] in (NO_DRIVER, "replay", "franka") or a["one_process"] == "true"
-        given["executor"] = "" if no_commands else "driver"
+        given["executor"] = "" if _commands_nothing(a) else "driver"
         nodes.append(_own("mpc", given, (("mpc/equilibrium_pose", "equilibrium_pose"),)))
     if a["record"] == "true":
         nodes.append(_recorder(a, robot, namespace, estimators))
@@ -276,8 +275,21 @@ def _check(a: Mapping[str, str]) -> None:
         raise ConfigError(f"port:={a['port']} is of the 3-D page; it needs view:=true")
     if a["pose_out"] and a["control"] != "true":
         raise ConfigError(f"pose_out:={a['pose_out']} needs control:=true; without it nothing is commanded")
+    if a["limits"] and _commands_nothing(a):
+        what = "one_process:=true" if a["one_process"] == "true" else f"driver:={a['driver']}"
+        raise ConfigError(f"limits:={a['limits']} has no effect with {what}: no driver of this package takes commands")
+    if a["mpc"] == "true" and _value("rate", a["rate"]) != 1.0 and a["use_sim_time"] != "true":
+        raise ConfigError(
+            f"mpc:=true with rate:={a['rate']}: the samples' stamps leave the present, and the MPC would take every "
+            "estimate for stale; add use_sim_time:=true"
+        )
     if a["params_file"] and not Path(a["params_file"]).is_file():
         raise ConfigError(f"there is no params_file '{a['params_file']}'")
+
+
+def _commands_nothing(a: Mapping[str, str]) -> bool:
+    """Tell whether no driver of this package executes commands."""
+    return a["driver"] in (NO_DRIVER, "replay", "franka") or a["one_process"] == "true"
 
 
 def _names(a: Mapping[str, str]) -> tuple[str, str]:
