@@ -253,6 +253,8 @@ class Driver(ManagedNode):
             return DiagnosticStatus.ERROR, estimators
         if self.gate.state is SafetyState.HOLD:
             return DiagnosticStatus.WARN, self.gate.reason
+        if limited := self.gate.limited:
+            return DiagnosticStatus.WARN, limited
         return DiagnosticStatus.OK, ""
 
     def _report(self) -> None:

@@ -17,6 +17,11 @@ from contact_estimation.exceptions import DriverError, StaleSampleError
 from contact_estimation.robot import Arm
 from contact_estimation.ros.arrival import JUST_NOW, Arrival, OnePublisher
 
+#: Limits that keep an equilibrium from where it is wanted; the others only delay it.
+_LASTING = ("workspace", "force", "torque")
+#: [s] Commands that such a limit changes for longer ask for more than the limits allow.
+_LONG = 1.0
+
 
 class CommandGate:
     """Limits wanted equilibria and hands them to ``backend``.
@@ -54,6 +59,7 @@ class CommandGate:
         self._sampled, self._stamp_ns = 0.0, 0
         self._complaint = ""
         self._commanded: float | None = None  # when the last command that counts was issued [s]; None: nobody commands
+        self._limited: tuple[float, float, str] | None = None  # first and last of such commands [s], and by what
         self.planner = OnePublisher(settings.release_after)
         self.state, self.reason = SafetyState.INACTIVE, "not active"
         self.counters: Counter[str] = Counter()
@@ -71,6 +77,19 @@ class CommandGate:
     def now_ns(self) -> int:
         """The present on the clock of the samples' stamps [ns], whatever the wall clock does."""
         return self._stamp_ns + round(1e9 * (self._clock() - self._sampled))
+
+    @property
+    def limited(self) -> str:
+        """Which limits have changed every command for long, so that what is wanted is never reached; else ""."""
+        if self._limited is None or not self._filter.active or self._commanded is None:
+            return ""
+        begun, last, names = self._limited
+        if last - begun <= _LONG:
+            return ""
+        return (
+            f"every command of the last {last - begun:.0f} s was limited in {names}: the planner wants more than the "
+            "limits allow, and does not reach it; want less, or name other limits (parameter safety)"
+        )
 
     def estimate(self, age: float, problem: str) -> None:
         """Note an estimate; only one without a problem keeps the deadman happy, and only until it is too old.
@@ -110,7 +129,7 @@ class CommandGate:
         if present is None:
             present = EquilibriumPose(*self._arm.tcp_pose(self._sample.q))
         self._filter.activate(now, present.position, present.rotation)
-        self._commanded = None
+        self._commanded = self._limited = None
         self.state, self.reason = SafetyState.ACTIVE, ""
 
     def deactivate(self) -> None:
@@ -157,6 +176,8 @@ class CommandGate:
         self.reason = self._missing("held") if command.state is SafetyState.HOLD else ", ".join(command.limited)
         self.counters["commands held" if command.state is SafetyState.HOLD else "commands passed"] += 1
         self.counters.update(f"commands limited in {name}" for name in command.limited)
+        names = ", ".join(name for name in command.limited if name in _LASTING)
+        self._limited = (now if self._limited is None else self._limited[0], now, names) if names else None
         try:
             self._backend.command(EquilibriumPose(command.position, command.rotation))
         except StaleSampleError as error:  # if no sample comes, the deadman stops
@@ -217,7 +238,7 @@ class CommandGate:
         """
         if not self._filter.active or self._commanded is None or self._sample is None:
             return
-        self._commanded = None
+        self._commanded = self._limited = None
         present = self._command_where_it_is(self._sample)
         if present is None:
             return

@@ -465,6 +465,22 @@ def test_without_fresh_samples_nothing_passes_and_nothing_is_activated():
     bench.gate.activate()
 
 
+@pytest.mark.parametrize("wanted, name", [([0.0, 0.0, -0.1], "force"), ([3.0, 0.0, 0.0], "workspace, force")])
+def test_a_plan_beyond_the_limits_is_told(wanted, name):
+    """A press that the limits keep from its force, or a path that leaves the workspace, looks well to its planner."""
+    bench = Bench()
+    bench.tick()
+    bench.gate.activate()
+    told = []
+    for k in range(180):
+        x = bench.arm.tcp_pose(bench.tick(0.01).q)[0]
+        bench.gate.set_target(x + wanted if 20 <= k < 150 else x, UPRIGHT)
+        told.append(bench.gate.limited)
+    assert not any(told[:120]), "a second is not over"
+    assert f"limited in {name}: the planner wants more" in told[149]
+    assert told[-1] == ""
+
+
 def test_nonsense_attitude_holds():
     bench = Bench()
     bench.tick()
