@@ -256,7 +256,7 @@ class SequenceController:
         """Command nothing from now on; return the last command, which leaves the equilibrium where the arm is."""
         command = self._controller.deactivate()
         if command is not None and self._over is not None and self._stood_at is not None:
-            command = dataclasses.replace(command, position=self._stood_at.copy())
+            command = dataclasses.replace(command, position=self._stood_at.copy(), rotation=self._over.rotation)
         self._over = None
         return command
 
@@ -301,11 +301,13 @@ class SequenceController:
         if self._unusable(observation):
             return last
         task = self._controller.settings
-        position = x = self._stood_at = self.arm.tcp_pose(observation.q)[0]
+        x, rotation = self.arm.tcp_pose(observation.q)
+        position = self._stood_at = x
         if observation.executed:
             limit = task.safety.force_margin * task.impedance.max_force
             position = clip_equilibrium(last.position, x, x, np.array(task.impedance.stiffness), limit)
-        self._over = dataclasses.replace(last, position=position)
+            rotation = last.rotation
+        self._over = dataclasses.replace(last, position=position, rotation=rotation)
         return self._over
 
     def _unusable(self, observation: Observation) -> str:

@@ -132,11 +132,12 @@ class SupervisedController(ABC):
         self._position = np.array(self._start if equilibrium is None else equilibrium, float)
         self._turned = self._rotation.copy()
         self._seen = self._x = self._start  # (3,) TCP position [m] measured at the sample, and predicted for now
+        self._seen_rotation = self._rotation  # (3, 3) measured
         self._balance.restart()
         self._elapsed, self._last = 0.0, None
         self._commands: deque[tuple[float, Command]] = deque(maxlen=64)
         self._failures, self._latched, self._lost = 0, False, False
-        self._standstill = Standstill(self._start, np.zeros(3))
+        self._standstill = Standstill(self._start, np.zeros(3), self._rotation, self._rotation)
         self._search: ContactSearch | None = None
         self._bad_since: float | None = None
         self._good_since: float | None = None
@@ -230,7 +231,7 @@ class SupervisedController(ABC):
 
     def _situation(self, t: float, step: float, observation: Observation) -> Situation:
         """Return what is known at ``t``; the balance of forces is taken at the time of the sample."""
-        seen = self.arm.tcp_pose(observation.q)[0]
+        seen = self._see(observation)
         rest, observation = self._within_deadband(t, observation)
         jacobian = self.arm.tcp_jacobian(observation.q)[:3]
         dx, mass = jacobian @ observation.dq, effective_mass(self.arm, observation.q, jacobian, self._normal)
@@ -240,7 +241,7 @@ class SupervisedController(ABC):
             spring = clip_norm(self._stiffness * (self._commanded(sampled).position - seen), self._max_force)
             self._balance.update(sampled, self._damping * dx - spring - force, dx, mass, lag)
         q, dq = self._predict_state(observation, t)
-        self._seen, self._x = seen, self.arm.tcp_pose(q)[0]
+        self._x = self.arm.tcp_pose(q)[0]
         elapsed = self._elapsed + (step if self.state is ControllerState.ACTIVE else 0.0)
         stiffness = self._contact_stiffness(observation)
         disturbance, extra = self._balance.disturbance, self._balance.trusted(self._normal @ (self._damping * dx))
@@ -261,6 +262,11 @@ class SupervisedController(ABC):
             rest=rest,
             doubt=doubt,
         )
+
+    def _see(self, observation: Observation) -> np.ndarray:
+        """Take note of where the arm was measured, and return the TCP's position (3,) [m]."""
+        self._seen, self._seen_rotation = self.arm.tcp_pose(observation.q)
+        return self._seen
 
     def _within_deadband(self, t: float, observation: Observation) -> tuple[float | None, Observation]:
         """Return where the equilibrium rests along the push [m], if it does, and what the force is controlled by.
@@ -366,7 +372,8 @@ class SupervisedController(ABC):
             lost: the contact was lost.
         """
         if self.state is not ControllerState.HOLDING:
-            self._standstill = Standstill(self._seen.copy(), self._seen - self._position)
+            relief = self._seen - self._position
+            self._standstill = Standstill(self._seen.copy(), relief, self._seen_rotation, self._turned)
             self._position, self._held_since = self._seen.copy(), self._last
         until = "until activated again" if latch else "until the estimate is good again"
         self.state, self.reason = ControllerState.HOLDING, f"holding {until}: {reason}"
@@ -378,7 +385,7 @@ class SupervisedController(ABC):
             self._hold("", latch=False)
             self.reason = "holding until the arm executes commands"
         self._balance.restart()
-        self._position = self._seen = self.arm.tcp_pose(observation.q)[0]
+        self._position, self._turned = self._see(observation), self._seen_rotation
         self._good_since, self._failures, self._bad_since = None, 0, None
         return self._command(None)
 
@@ -396,7 +403,7 @@ class SupervisedController(ABC):
         Args:
             observation: that can be planned from; another one may be wrong about where the arm is.
         """
-        x = self._seen = self.arm.tcp_pose(observation.q)[0]
+        x = self._see(observation)
         self._position = clip_equilibrium(self._position, x, x, self._stiffness, self._limit)
 
     def _recovered(self, t: float, observation: Observation) -> bool:
@@ -404,14 +411,17 @@ class SupervisedController(ABC):
 
         A tool that was moved meanwhile would be led back to the path from wherever it is: it stands instead.
         """
-        moved, most = self._standstill.moved(self._seen), self.settings.safety.resume_distance
-        if moved > most:
-            text = f"the tool was moved by {1e3 * moved:.0f} mm while it held, at most {1e3 * most:.0f} mm"
-            self._hold(text, latch=True)
-            self._position = self._seen.copy()
+        limits, moved = self.settings.safety, self._standstill.moved(self._seen)
+        turned = self._standstill.turned(self._seen_rotation)
+        if moved > limits.resume_distance or turned > limits.resume_angle:
+            text = f"turned by {turned:.2g} rad while it held, at most {limits.resume_angle:.2g} rad"
+            if moved > limits.resume_distance:
+                text = f"moved by {1e3 * moved:.0f} mm while it held, at most {1e3 * limits.resume_distance:.0f} mm"
+            self._hold(f"the tool was {text}", latch=True)
+            self._position, self._turned = self._seen.copy(), self._seen_rotation.copy()
             return False
         self._good_since = t if self._good_since is None else self._good_since
-        if t - self._good_since < self.settings.safety.recover_time:
+        if t - self._good_since < limits.recover_time:
             return False
         if self._search is None:
             self._resume(observation)

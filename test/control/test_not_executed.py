@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from mpc_tasks import START, arm
 
 from contact_estimation.control.controller import ControllerState, Observation
 from contact_estimation.control.mpc import load_mpc_settings
 from contact_estimation.control.registry import CONTROLLERS, make_controller
+from contact_estimation.control.sequence import SequenceController, SequenceSettings, StepSettings
+from contact_estimation.control.standstill import Standstill
 
 TICK = 0.01
 
@@ -69,3 +72,46 @@ def test_an_arm_that_is_moved_while_a_latched_hold_is_not_executed_is_not_pulled
         command = made.update(k * TICK, pressing(0.0, q=moved))
     np.testing.assert_allclose(command.position, arm().tcp_pose(moved)[0])
     assert command.latched and command.reason == held.reason
+
+
+def asked_turn(command, q) -> float:
+    """Return the angle [rad] from the tool at ``q`` to the commanded attitude."""
+    return float(np.linalg.norm(pin.log3(arm().tcp_pose(q)[1].T @ command.rotation)))
+
+
+@pytest.mark.parametrize("hold", [{"executed": False}, {"valid": False, "reason": "a test says so"}])
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_an_arm_that_is_turned_while_it_is_held_is_not_turned_back(name, hold):
+    """Reoriented by hand about its own flange: the tool is where it was, and looks elsewhere."""
+    made = make_controller(name, arm(), load_mpc_settings("mpc_plane_fr3"), deadline=np.inf)
+    made.activate(pressing(8.0))
+    for k in range(1, 10):
+        made.update(k * TICK, pressing(8.0))
+    turned = START + np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.8])
+    for k in range(10, 50):
+        made.update(k * TICK, pressing(8.0, q=START if k < 30 else turned, **hold))
+    for k in range(50, 90):
+        command = made.update(k * TICK, pressing(0.0, q=turned))
+        assert asked_turn(command, turned) < 1e-6
+    assert command.latched and "the tool was turned by 0.8 rad while it held, at most 0.1 rad" in command.reason
+
+
+def test_a_turn_that_the_spring_explains_is_none():
+    """Without the force of the contact the tool turns towards its equilibrium, here by 0.3 rad about x."""
+    stood = Standstill(np.zeros(3), np.zeros(3), np.eye(3), pin.exp3(np.array([0.3, 0.0, 0.0])))
+    for angle, beyond in ((0.2, 0.0), (0.3, 0.0), (0.5, 0.2), (-0.2, 0.2)):
+        assert stood.turned(pin.exp3(np.array([angle, 0.0, 0.0]))) == pytest.approx(beyond, abs=1e-9)
+    assert stood.turned(pin.exp3(np.array([0.0, 0.4, 0.0]))) == pytest.approx(0.4, abs=1e-9)
+
+
+def test_an_arm_that_is_turned_after_the_end_of_a_task_is_not_turned_back():
+    """A task in steps stands at its end until it is deactivated; a person takes the arm over meanwhile."""
+    rise = StepSettings(name="rise", controller="feedforward", path=[0.0, 0.0, 0.001], path_time=0.02, until="arrived")
+    made = SequenceController(arm(), SequenceSettings(task="mpc_plane_fr3", steps=[rise]))
+    made.activate(pressing(0.0))
+    for k in range(1, 10):
+        made.update(k * TICK, pressing(0.0))
+    assert made.over
+    turned = START + np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.8])
+    for command in (made.update(0.1, pressing(0.0, q=turned, executed=False)), made.deactivate()):
+        assert asked_turn(command, turned) < 1e-6

@@ -76,6 +76,13 @@ class SupervisionSettings:
         unit="m",
         check=positive,
     )
+    resume_angle: float = key(
+        0.1,
+        doc="after holding, a task whose tool was turned by more than this continues only when activated again; what "
+        "the spring of the attitude turns it back does not count",
+        unit="rad",
+        check=positive,
+    )
     max_outage: float = key(
         2.0,
         doc="after a longer time without a plan, the task continues only when activated again",
