@@ -147,12 +147,15 @@ class ContactController(Protocol):
     def prepare(self) -> None:
         """Do the work that only the first tick needs (compilation, first solve)."""
 
-    def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
+    def activate(
+        self, observation: Observation, equilibrium: np.ndarray | None = None, attitude: np.ndarray | None = None
+    ) -> Command:
         """Begin the task where the arm is.
 
         Args:
             observation: a good one.
             equilibrium: (3,) [m] that is in force now, where it is known; default where the TCP is.
+            attitude: (3, 3) that the tool shall have, base frame; default the one it has.
 
         Raises:
             ConfigError: the observation is invalid, stale or not finite.

@@ -157,6 +157,7 @@ def step_settings(task: MpcSettings, step: StepSettings) -> MpcSettings:
             path=step.path,
             path_time=step.path_time,
             path_back=False,
+            turn=[0.0, 0.0, 0.0],
             safety=dataclasses.replace(task.safety, on_loss="hold"),  # the steps say what follows
         )
     except ConfigError as error:
@@ -206,6 +207,7 @@ class SequenceController:
         self._over: Command | None = None
         self._stood_at: np.ndarray | None = None  # (3,) last known TCP position [m] since the end, base frame
         self._settled_since: float | None = None
+        self._attitude = np.eye(3)  # (3, 3) that the tool shall have, base frame
         self._goal = np.zeros(3)  # [m] end of the step's way, base frame
         self._least = np.inf  # [N] smallest force beyond the wanted one that the step has felt
         self.ended: list[tuple[str, str]] = []
@@ -239,18 +241,21 @@ class SequenceController:
         for controller in self._controllers:
             controller.prepare()
 
-    def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
+    def activate(
+        self, observation: Observation, equilibrium: np.ndarray | None = None, attitude: np.ndarray | None = None
+    ) -> Command:
         """Begin with the first step where the arm is.
 
         Args:
             observation: a good one.
             equilibrium: (3,) [m] that is in force now, base frame; None: where the TCP is.
+            attitude: (3, 3) that the tool shall have, base frame; None: the one it has.
 
         Raises:
             ConfigError: the observation is invalid, stale or not finite.
         """
         self._over, self._stood_at, self.ended = None, None, []
-        return self._begin(0, None, observation, equilibrium)
+        return self._begin(0, None, observation, equilibrium, attitude)
 
     def deactivate(self) -> Command | None:
         """Command nothing from now on; return the last command, which leaves the equilibrium where the arm is."""
@@ -279,15 +284,16 @@ class SequenceController:
         if how is None:
             return command
         name, following = self.step.name, self._following(how)
-        # A step that failed, and the end of the task, push no more.
+        # A step that failed, and the end of the task, push no more. A sound one hands its attitude on: the one that
+        # the tool has is deflected by the contact, and would add up.
         relaxed = command.position if self._unusable(observation) else self.arm.tcp_pose(observation.q)[0]
         if following is None:
             reason = f"step '{name}' ended the task: {why}"
             command = self._over = Command(relaxed, command.rotation, ControllerState.HOLDING, reason)
         else:
             try:
-                last = command.position if how is _End.DONE else relaxed
-                command = self._begin(following, t, observation, last)
+                kept = (command.position, self._attitude) if how is _End.DONE else (relaxed, None)
+                command = self._begin(following, t, observation, *kept)
             except ConfigError:  # no step begins on a bad estimate: this one goes on, and holds
                 return command
         self.ended.append((name, why))
@@ -329,11 +335,20 @@ class SequenceController:
         """
         return self._controller.prediction(solution)
 
-    def _begin(self, index: int, t: float | None, observation: Observation, equilibrium: np.ndarray | None) -> Command:
-        command = self._controllers[index].activate(observation, equilibrium)
+    def _begin(
+        self,
+        index: int,
+        t: float | None,
+        observation: Observation,
+        equilibrium: np.ndarray | None,
+        attitude: np.ndarray | None,
+    ) -> Command:
+        command = self._controllers[index].activate(observation, equilibrium, attitude)
+        x, measured = self.arm.tcp_pose(observation.q)
+        self._attitude = measured if attitude is None else attitude
         self._index, self._last, self._passed = index, t, 0.0
         self._settled_since, self._least = None, np.inf
-        self._goal = self.arm.tcp_pose(observation.q)[0] + np.array(self.step.path)
+        self._goal = x + np.array(self.step.path)
         return command
 
     def _end(self, t: float, observation: Observation, command: Command) -> tuple[_End | None, str]:

@@ -114,12 +114,15 @@ class SupervisedController(ABC):
 
     # -- activation and ticks --
 
-    def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
+    def activate(
+        self, observation: Observation, equilibrium: np.ndarray | None = None, attitude: np.ndarray | None = None
+    ) -> Command:
         """Begin the task where the arm is.
 
         Args:
             observation: a good one.
             equilibrium: (3,) [m] that is in force now, where it is known; default where the TCP is.
+            attitude: (3, 3) that the tool shall have, base frame; default the one it has.
 
         Raises:
             ConfigError: the observation is invalid, stale or not finite, or has other contacts or modes.
@@ -128,16 +131,16 @@ class SupervisedController(ABC):
             raise ConfigError(f"controller '{self.name}' cannot be activated: {problem}; wait for a valid estimate")
         if self.adapt and (problem := foreign_names(observation, self.settings)):
             raise ConfigError(f"controller '{self.name}' cannot be activated: {problem}")
-        self._start, self._rotation = self.arm.tcp_pose(observation.q)
+        self._start, self._seen_rotation = self.arm.tcp_pose(observation.q)  # (3,) [m] and (3, 3), measured
+        self._rotation = self._seen_rotation if attitude is None else np.array(attitude, float)
         self._position = np.array(self._start if equilibrium is None else equilibrium, float)
         self._turned = self._rotation.copy()
         self._seen = self._x = self._start  # (3,) TCP position [m] measured at the sample, and predicted for now
-        self._seen_rotation = self._rotation  # (3, 3) measured
         self._balance.restart()
         self._elapsed, self._last = 0.0, None
         self._commands: deque[tuple[float, Command]] = deque(maxlen=64)
         self._failures, self._latched, self._lost = 0, False, False
-        self._standstill = Standstill(self._start, np.zeros(3), self._rotation, self._rotation)
+        self._standstill = Standstill(self._start, np.zeros(3), self._seen_rotation, self._rotation)
         self._search: ContactSearch | None = None
         self._bad_since: float | None = None
         self._good_since: float | None = None

@@ -6,12 +6,14 @@ import dataclasses
 import shutil
 
 import numpy as np
+import pinocchio as pin
 import pytest
 import yaml
 
 from contact_estimation.control.controller import ControllerState, Observation
 from contact_estimation.control.force_balance import ForceBalance
 from contact_estimation.control.mpc.controller import MpcController
+from contact_estimation.control.mpc.settings import load_mpc_settings
 from contact_estimation.control.sequence import (
     SequenceController,
     SequenceSettings,
@@ -270,6 +272,32 @@ def test_an_estimate_that_does_not_count_ends_no_step(arm, step, changes):
     assert not made.ended and not made.over
     made.update(0.14, dataclasses.replace(told, force=told.force if step is APPROACH else np.zeros(3)))
     assert [name for name, _ in made.ended] == [step.name]  # the same, believed
+
+
+def turned_by(command, rotation) -> float:
+    """Return the angle [rad] between the commanded attitude and another one."""
+    return float(np.linalg.norm(pin.log3(rotation.T @ command.rotation)))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_attitude_of_a_sound_step_is_handed_on(arm, fails):
+    """A contact turns the tool a little; ten steps that each take over what they find would add up to a lean."""
+    controller = SequenceController(arm, sequence(PRESS, RETRACT))
+    q = ready_posture(arm)
+    leaning = q + np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.05, 0.0])
+    upright, lean = arm.tcp_pose(q)[1], arm.tcp_pose(leaning)[1]
+    controller.activate(Observation(q, np.zeros(arm.n), force=np.array([0.0, 0.0, 8.0])))
+    for k in range(1, 60):
+        force = np.array([40.0 if fails and k > 10 else 0.0, 0.0, 10.0])
+        seen = Observation(leaning, np.zeros(arm.n), force=force, probabilities={"contact_1": 1.0})
+        command = controller.update(0.01 * k, seen)
+    assert controller.step is RETRACT and command.state is ControllerState.ACTIVE
+    assert turned_by(command, lean if fails else upright) < 1e-6
+
+
+def test_a_step_does_not_turn_the_tool_as_the_shared_task_would(arm):
+    task = dataclasses.replace(load_mpc_settings("mpc_plane_fr3"), turn=[0.0, 0.0, 0.5])
+    assert step_settings(task, PRESS).turn == [0.0, 0.0, 0.0]
 
 
 def test_the_tasks_of_a_robots_own_folder_come_first(arm, tmp_path):

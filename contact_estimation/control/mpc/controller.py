@@ -120,18 +120,21 @@ class MpcController(SupervisedController):
         rows = [self._output(state, stage) for stage, state in enumerate(solution.states)]
         return np.array([x for x, _ in rows]), np.array([force for _, force in rows]) + self._unmodelled
 
-    def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
+    def activate(
+        self, observation: Observation, equilibrium: np.ndarray | None = None, attitude: np.ndarray | None = None
+    ) -> Command:
         """Begin the task where the arm is, as the base class does; no stiffness is known from an earlier one.
 
         Args:
             observation: where the arm is.
             equilibrium: (3,) [m] that is in force now, base frame; None: where the TCP is.
+            attitude: (3, 3) that the tool shall have, base frame; None: the one it has.
 
         Returns:
             The first command, with warnings where the plan assumes another contact than the observer estimates.
         """
         self._last_stiffness.clear()
-        command = super().activate(observation, equilibrium)
+        command = super().activate(observation, equilibrium, attitude)
         texts = self._compare_models(observation)
         for text in texts:
             warnings.warn(text, ContactModelWarning, stacklevel=2)
