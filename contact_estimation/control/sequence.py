@@ -98,6 +98,23 @@ class SequenceSettings:
                 raise ConfigError(
                     f"steps: step '{step.name}' ends when {step.until}, but wants no force; give it a force"
                 )
+            if step.until == "arrived":
+                self._check_way(step)
+
+    def _check_way(self, step: StepSettings) -> None:
+        """Refuse a way that a step has gone before it begins, or for which it has no time."""
+        way = float(np.linalg.norm(np.array(step.path)[np.array(step.force) == 0]))  # [m] along the axes that follow it
+        if 0.0 < way <= self.arrive_distance:
+            raise ConfigError(
+                f"steps: the way of step '{step.name}' is {1e3 * way:.3g} mm, and it has arrived within "
+                f"{1e3 * self.arrive_distance:g} mm of its end (arrive_distance), wherever it began; reduce that "
+                "distance, or lengthen the way"
+            )
+        if step.limit <= step.path_time:
+            raise ConfigError(
+                f"steps: step '{step.name}' ends when arrived, after path_time {step.path_time:g} s, but its limit is "
+                f"{step.limit:g} s, after which it fails; give it more time, or a shorter path_time"
+            )
 
 
 def load_sequence(name: str, folder: Path | str | None = None) -> SequenceSettings:

@@ -106,8 +106,8 @@ def test_a_turn_that_the_spring_explains_is_none():
 
 def test_an_arm_that_is_turned_after_the_end_of_a_task_is_not_turned_back():
     """A task in steps stands at its end until it is deactivated; a person takes the arm over meanwhile."""
-    rise = StepSettings(name="rise", controller="feedforward", path=[0.0, 0.0, 0.001], path_time=0.02, until="arrived")
-    made = SequenceController(arm(), SequenceSettings(task="mpc_plane_fr3", steps=[rise]))
+    wait = StepSettings(name="wait", controller="feedforward", path_time=0.02, until="arrived")
+    made = SequenceController(arm(), SequenceSettings(task="mpc_plane_fr3", steps=[wait]))
     made.activate(pressing(0.0))
     for k in range(1, 10):
         made.update(k * TICK, pressing(0.0))

@@ -274,6 +274,20 @@ def test_an_estimate_that_does_not_count_ends_no_step(arm, step, changes):
     assert [name for name, _ in made.ended] == [step.name]  # the same, believed
 
 
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"path": [0.003, 0.0, 0.0]}, "way of step 'slide' is 3 mm, and it has arrived within 5 mm"),
+        ({"path": [0.003, 0.0, 0.05], "force": [0.0, 0.0, 10.0]}, "way of step 'slide' is 3 mm"),
+        ({"path": [0.05, 0.0, 0.0], "path_time": 12.0}, "'slide' ends when arrived, after path_time 12 s, .* is 10 s"),
+    ],
+)
+def test_a_way_that_is_gone_before_it_begins_or_never_is_refused(changes, words):
+    with pytest.raises(ConfigError, match=words):
+        sequence(StepSettings(name="slide", until="arrived", **changes))
+    sequence(StepSettings(name="wait", until="arrived"), StepSettings(name="touch", until="touched", path_time=12.0))
+
+
 def turned_by(command, rotation) -> float:
     """Return the angle [rad] between the commanded attitude and another one."""
     return float(np.linalg.norm(pin.log3(rotation.T @ command.rotation)))
