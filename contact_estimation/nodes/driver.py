@@ -21,7 +21,7 @@ from sensor_msgs.msg import JointState
 from contact_estimation.control.safety import SafetyState, load_limits
 from contact_estimation.drivers.backend import EquilibriumPose, Sample
 from contact_estimation.drivers.registry import make_backend
-from contact_estimation.exceptions import ContactEstimationError, DriverError
+from contact_estimation.exceptions import ConfigError, ContactEstimationError, DriverError
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, parameters, qos
 from contact_estimation.ros.arrival import Arrival, subscribe
@@ -77,6 +77,7 @@ class Driver(ManagedNode):
         steady_timer(self, 0.01, self._watch)
         steady_timer(self, 1.0, self._report)
         if hasattr(self.backend, "feed"):
+            self._refuse_own_states()
             self.create_subscription(JointState, s.joint_states_in, self._on_states, qos.SAMPLES)
         if s.control and hasattr(self.backend, "attach"):
             self.backend.attach(self._send)
@@ -84,6 +85,15 @@ class Driver(ManagedNode):
         if s.configure_at_start and self.trigger_configure() is not TransitionCallbackReturn.SUCCESS:
             raise self._failure
         self._made = True
+
+    def _refuse_own_states(self) -> None:
+        """Refuse to take what this node publishes for the arm's own samples."""
+        own, given = self.resolve_topic_name("joint_states"), self.resolve_topic_name(self._settings.joint_states_in)
+        if own == given:
+            raise ConfigError(
+                f"joint_states_in is '{given}', where this node publishes its samples; give the node a namespace, or "
+                "name another topic of the arm's driver"
+            )
 
     # -- lifecycle -------------------------------------------------------------------------------------------
 

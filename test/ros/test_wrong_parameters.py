@@ -18,6 +18,7 @@ RECORDED = {"bag": "unused", "topics": ["/joint_states:sensor_msgs/msg/JointStat
         ("combined", {"robot": "ur16f"}, "there is no robot 'ur16f'"),
         ("driver", {"driver": "nope"}, "there is no driver 'nope'"),
         ("driver", {"rate": 0.0}, "'rate' must be greater than 0"),
+        ("driver", {"driver": "joint_torque", "joint_states_in": "/joint_states"}, "give the node a namespace"),
         ("simulated_driver", {"scenario": "nope"}, "there is no task 'nope'"),
         ("replay_driver", {"recording": "/nowhere"}, "/nowhere: there is no such file or folder"),
         ("mpc", {"robot": "ur16f"}, "there is no robot 'ur16f'"),
