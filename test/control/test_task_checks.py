@@ -15,6 +15,8 @@ TASKS = sorted(Path(__file__).parents[2].glob("config/robots/*/tasks/mpc_*.yaml"
 
 SHARED = {"velocity": 20.0, "position": [100.0, 100.0, 0.0]}
 
+CONTACT = {"name": "contact_1", "stiffness": [0.0, 0.0, 1000.0], "rest": "start"}
+
 SLIPS = {
     "path in millimetres": ({"path": [100.0, 0.0, 0.0]}, r"path: \[100, 0, 0\] m is 100 m long.*0.3 m"),
     "too little time": ({"path_time": 0.1}, r"path_time: 0.1 m in 0.1 s need up to 1.9 m/s.*0.4 m/s.*at least 0.47 s"),
@@ -28,6 +30,8 @@ SLIPS = {
         {"modes": {"free": [], "kontact": ["contact_1"]}},
         "'kontact' closes contact_1, which observers call 'contact_1'",
     ),
+    "a turn in degrees": ({"turn": [0.0, 0.0, 30.0]}, r"turn: \[0, 0, 30\] rad is 30 rad long.*give it in rad"),
+    "a contact twice": ({"contacts": [CONTACT, CONTACT]}, "contacts: 'contact_1' is there twice"),
     "no spring for an attitude": (
         {"orientation": True, "impedance": {"stiffness": [700.0] * 3, "rotational_stiffness": [40.0, 40.0, 0.0]}},
         r"orientation: true needs a spring about every axis.*\[40, 40, 0\] Nm/rad",

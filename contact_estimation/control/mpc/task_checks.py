@@ -42,6 +42,12 @@ def _check_path(task: MpcSettings) -> None:
             f"path: {_vector(task.path)} m is {way:g} m long, but the TCP may go {limits.max_travel:g} m from the "
             "start at most (safety.max_travel); give it in metres, or raise the limit"
         )
+    angle = math.hypot(*task.turn)
+    if angle > 2.0 * math.pi:
+        raise ConfigError(
+            f"turn: {_vector(task.turn)} rad is {angle:g} rad long, more than a full turn, which no wrist can follow; "
+            "give it in rad"
+        )
     speed = PEAK_SPEED * way / task.path_time
     if speed > limits.max_speed:
         raise ConfigError(
@@ -70,6 +76,11 @@ def _check_axes(task: MpcSettings) -> None:
 
 def _check_modes(task: MpcSettings) -> None:
     known = [contact.name for contact in task.contacts]
+    if twice := [name for i, name in enumerate(known) if name in known[:i]]:
+        raise ConfigError(
+            f"contacts: '{twice[0]}' is there twice, and its force would count twice; name each contact as the "
+            "observer names it"
+        )
     for mode, closed in task.modes.items():
         for name in closed:
             if name not in known:
