@@ -262,7 +262,7 @@ class ClosedLoop:
         command = controller.activate(Observation.of(seen[0][1]), sim.equilibrium[0])
         pending, ticks = command, list[Command]()
         rows: list[tuple[Any, ...]] = []
-        count = round((duration or self.settings.duration) * sim.scenario.rate)
+        count = max(round((duration or self.settings.duration) * sim.scenario.rate), 1)
         for k in range(count):
             sim.command(pending.position, pending.rotation)
             t = sim.time - begin

@@ -240,7 +240,7 @@ class ProbePress:
         command = controller.activate(self._observation(simulation, probe, known, model))
         rows, reasons, stiffness = [], [], np.array(settings.impedance.stiffness)
         begin, start = simulation.time, simulation.plant.position.copy()
-        for k in range(round(cfg.duration * simulation.scenario.rate)):
+        for k in range(max(round(cfg.duration * simulation.scenario.rate), 1)):
             simulation.command(command.position, command.rotation)
             probe.take(simulation.step())
             plant = simulation.plant

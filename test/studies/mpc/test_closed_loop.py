@@ -236,3 +236,8 @@ def test_a_duration_that_is_no_time_is_refused(duration):
 def test_an_observer_without_contacts_is_refused(observer):
     with pytest.raises(ConfigError, match=f"'{observer}' estimates no contacts.*--observer contact_imm"):
         loop(observer=observer)
+
+
+def test_a_duration_below_the_sampling_time_is_one_sample():
+    record = loop("plane").run(1e-4)
+    assert len(record.t) == 1 and np.isfinite(record.force).all()
