@@ -42,6 +42,8 @@ class Backend(Protocol):
         counters: optional ``Counter``; what the diagnostics count, by name (default none).
         force_offset: optional; (3,) [N] of its wrist sensor, TCP axes, told where its own control law follows that
             sensor, which shall then subtract it.
+        standing: optional method; the equilibrium that leaves the arm where it is without its push, where that is
+            another than :meth:`equilibrium` (default :meth:`equilibrium`).
         hold: optional method; takes the equilibrium that ends a motion also where :meth:`command` refuses because the
             arm's samples are bad (default :meth:`command`).
         state_problem: optional method; why the arm must not be commanded now, "" when it may (default "").

@@ -89,6 +89,16 @@ class SimulatedBackend:
         position, rotation, force = self.simulation.pressing()
         return EquilibriumPose(position + force / self._stiffness, rotation)
 
+    def standing(self) -> EquilibriumPose | None:
+        """Where the equilibrium has to be at the end of a motion: an impedance's spring is relaxed, as on a robot.
+
+        A position-controlled arm stands under the force that it feels.
+        """
+        if self.simulation is None or not self.simulation.uses_impedance:
+            return self.equilibrium()
+        position, rotation, _ = self.simulation.pressing()
+        return EquilibriumPose(position, rotation)
+
     def command(self, pose: EquilibriumPose) -> None:
         """Set the equilibrium of the simulated controller.
 

@@ -248,7 +248,8 @@ class CommandGate:
     def _command_where_it_is(self, sample: Sample) -> EquilibriumPose | None:
         """Command the equilibrium at the arm, and return it; None where the driver has a defect, which stops."""
         try:
-            present = self._backend.equilibrium() or EquilibriumPose(*self._arm.tcp_pose(sample.q))
+            standing = getattr(self._backend, "standing", self._backend.equilibrium)
+            present = standing() or EquilibriumPose(*self._arm.tcp_pose(sample.q))
             hold: Callable[[EquilibriumPose], None] = getattr(self._backend, "hold", self._backend.command)
             with contextlib.suppress(DriverError):  # a backend without commands holds the arm by itself
                 hold(present)

@@ -230,6 +230,30 @@ def test_a_dead_planner_leaves_a_ur_standing():
             backend.close()
 
 
+@pytest.mark.parametrize("ends", ["planner", "estimator", "deactivated"])
+def test_a_simulated_arm_relaxes_as_a_joint_torque_arm_does(ends):
+    """Its impedance tells where the equilibrium is; that one pushes on."""
+    bench = Bench()
+    bench.tick()
+    bench.gate.activate()
+    x, rotation = bench.arm.tcp_pose(bench.tick().q)
+    quaternion = pin.Quaternion(rotation).coeffs()
+    for _ in range(100):
+        x, _ = bench.arm.tcp_pose(bench.tick(0.01).q)
+        bench.gate.set_target(x - [0.0, 0.0, 0.02], quaternion)
+
+    def ahead() -> float:
+        """How far the equilibrium is from the arm [m]."""
+        return float(np.linalg.norm(bench.backend.simulation.equilibrium[0] - bench.arm.tcp_pose(bench.tick().q)[0]))
+
+    assert ahead() > 0.015
+    if ends == "deactivated":
+        bench.gate.release("a test says so")
+    while bench.gate.state is SafetyState.ACTIVE:
+        bench.tick(estimate=ends != "estimator")
+    assert ahead() < 2e-3, "the arm moves by less in a sample"
+
+
 def test_an_arm_that_nobody_commands_is_left_as_it_is():
     press = Press(commands=0)
     press.wait(2.0)
