@@ -154,7 +154,7 @@ class ContactController(Protocol):
 
         Args:
             observation: a good one.
-            equilibrium: (3,) [m] that is in force now, where it is known; default where the TCP is.
+            equilibrium: (3,) [m] that is in force now, where it is known; default the one that balances the felt push.
             attitude: (3, 3) that the tool shall have, base frame; default the one it has.
 
         Raises:

@@ -265,7 +265,7 @@ class SequenceController:
 
         Args:
             observation: a good one.
-            equilibrium: (3,) [m] that is in force now, base frame; None: where the TCP is.
+            equilibrium: (3,) [m] that is in force now, base frame; None: the one that balances the push.
             attitude: (3, 3) that the tool shall have, base frame; None: the one it has.
 
         Raises:

@@ -121,7 +121,7 @@ class SupervisedController(ABC):
 
         Args:
             observation: a good one.
-            equilibrium: (3,) [m] that is in force now, where it is known; default where the TCP is.
+            equilibrium: (3,) [m] that is in force now, where it is known; default the one that balances the felt push.
             attitude: (3, 3) that the tool shall have, base frame; default the one it has.
 
         Raises:
@@ -133,7 +133,9 @@ class SupervisedController(ABC):
             raise ConfigError(f"controller '{self.name}' cannot be activated: {problem}")
         self._start, self._seen_rotation = self.arm.tcp_pose(observation.q)  # (3,) [m] and (3, 3), measured
         self._rotation = self._seen_rotation if attitude is None else np.array(attitude, float)
-        self._position = np.array(self._start if equilibrium is None else equilibrium, float)
+        felt = 0.0 if observation.force is None or not self.adapt else float(self._normal @ observation.force)
+        balanced = self._start - np.clip(felt, 0.0, self._wanted) * self._normal / self._stiffness
+        self._position = np.array(balanced if equilibrium is None else equilibrium, float)
         self._turned = self._rotation.copy()
         self._seen = self._x = self._start  # (3,) TCP position [m] measured at the sample, and predicted for now
         self._balance.restart()

@@ -49,6 +49,17 @@ def test_it_begins_without_a_jump_and_then_pushes_within_the_limit(controller):
     assert command.position[2] < first.position[2]  # the plane is pressed
 
 
+@pytest.mark.parametrize("name", CONTROLLERS)
+@pytest.mark.parametrize("felt, pushed", [(6.0, 6.0), (-3.0, 0.0), (30.0, 10.0)])
+def test_a_task_that_begins_in_a_press_goes_on_from_it(name, felt, pushed):
+    """The node knows no equilibrium; one at the TCP would let go. More than is wanted never counts."""
+    made = make_controller(name, arm(), load_mpc_settings("mpc_plane_fr3"), deadline=10.0)
+    seen = observation(force=np.array([2.0, 0.0, felt]))
+    assert spring(made.activate(seen)) == pytest.approx(pushed)
+    if felt == 6.0:
+        assert spring(made.update(0.0, seen)) > 4.0
+
+
 @pytest.mark.parametrize("horizon", [1, 2])
 def test_a_bad_tick_follows_a_plan_of_any_length(horizon):
     """A plan of one stage has no second one to go to: its equilibrium stays, and the task goes on."""
