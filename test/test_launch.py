@@ -288,6 +288,21 @@ def assert_stiffness(driver, task) -> None:
     assert driver.parameters["impedance_rotational_stiffness"] == expected.rotational_stiffness
 
 
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("impedance: {stiffness: 700}", "three numbers each.*'stiffness': 700"),
+        ("impedance: {rotational_stiffness: [a, b, c]}", "three numbers each"),
+        ("impedance: 5", "found 5"),
+        ("steps: []", "there is no task ''"),
+    ],
+)
+def test_a_task_whose_stiffness_cannot_be_read_is_an_error(tmp_path, text, words):
+    (tmp_path / "mpc_mine.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        plan(robot="fr3", mpc="true", task=str(tmp_path / "mpc_mine.yaml"))
+
+
 def test_the_driver_takes_every_stiffness_that_a_task_may_have(tmp_path):
     """A task may leave the tool free to turn; what the launch makes of it must start the driver."""
     path = tmp_path / "mpc_mine.yaml"

@@ -390,11 +390,19 @@ def _stiffness(a: Mapping[str, str], robot: LaunchedRobot) -> dict[str, list[flo
     """Choose the stiffness that follows the equilibrium, as parameters: with an MPC the one the MPC plans with."""
     if a["mpc"] != "true":
         return {"impedance_stiffness": _STIFFNESS}
-    task = load_yaml(_task(a, robot))
+    path = _task(a, robot)
+    task = load_yaml(path)
     if "steps" in task:  # they share the limits of another task
-        task = load_yaml(find_config("tasks", task["task"], robot.folder))
-    given = {**_TASK_STIFFNESS, **(task.get("impedance") or {})}
-    return {f"impedance_{kind}": [float(value) for value in given[kind]] for kind in _TASK_STIFFNESS}
+        path = find_config("tasks", str(task.get("task", "")), robot.folder)
+        task = load_yaml(path)
+    try:
+        given = {**_TASK_STIFFNESS, **(task.get("impedance") or {})}
+        return {f"impedance_{kind}": [float(value) for value in given[kind]] for kind in _TASK_STIFFNESS}
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"{path}: impedance must hold stiffness and rotational_stiffness, three numbers each, or leave them out; "
+            f"found {task.get('impedance')}"
+        ) from error
 
 
 def _recorder(a: Mapping[str, str], robot: LaunchedRobot, namespace: str, estimators: Sequence[str]) -> PlannedNode:
