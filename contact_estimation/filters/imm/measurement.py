@@ -61,6 +61,7 @@ def build_update(arm: Arm, layout: StateLayout) -> ca.Function:
     names += " relative_variance slip_direction push_share load within_noise law_variance tcp_pose tcp_before slid"
     names += " normal_variance geometry_from_torque friction_moves normal_way stiffness_way hysteresis noise_share"
     names += " depth_variance steady_pose steady_before push_regression tcp_jacobian unit_stiffness push_held turn"
+    names += " point_from_torque"
     s = symbols(ca.MX, **shapes(layout, names))
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
@@ -100,15 +101,15 @@ def _build_shown(layout: StateLayout) -> ca.Function:
     the normal that is not small beside the depth shows it, once it is better known than before the touch.
 
     They would be learnt as a place of the contact point, too: a lever times a force that does not change is a torque
-    bias. Only a force that changes shows it, and a tool that turns. Torque without joint friction shows it at any time:
-    behind the gears, or where ``geometry_from_torque`` says so.
+    bias. Only a force that changes shows it, and a tool that turns. Torque without joint friction shows it at any time
+    (``point_from_torque``): behind the gears, or where ``geometry_from_torque`` says so.
 
     The hysteresis h of a gear would be learnt as its stiffness where only torque shows the load. There the stiffness
     takes the share u / (u + h^2) of an update, with the variance u of the deflection by the uncertain stiffness. A
     contact whose motion shows its stiffness shows its load, too.
     """
     names = "P prior_variance depth normal_way stiffness_way x deflection unexplained hysteresis R gate closed"
-    s = symbols(**shapes(layout, names + " turn geometry_from_torque"))
+    s = symbols(**shapes(layout, names + " turn point_from_torque"))
     covariance, shown = unpack(s.P, layout.size), ca.SX.ones(layout.size)
     stiffness_shown = ca.SX.ones(len(layout.contacts))
     for i, contact in enumerate(layout.contacts):
@@ -118,9 +119,9 @@ def _build_shown(layout: StateLayout) -> ca.Function:
             share = ca.fmax(way_share(s, s.normal_way[i], s.depth[i]), known)
             shown[k] = stiffness_shown[i] = ca.fmin(share, 1)
         point = [k for k in contact.indices("point") if k is not None]
-        if point and not layout.link_side:
+        if point:
             way = s.normal_way[i] + s.turn[i] * ca.sqrt(ca.sum1(s.prior_variance[point]))
-            shown[point] = ca.fmax(way_share(s, way, s.depth[i]), s.geometry_from_torque[i])
+            shown[point] = ca.fmax(way_share(s, way, s.depth[i]), s.point_from_torque[i])
     joints = layout.parts["joint_stiffness"]
     most = s.gate * ca.sqrt(s.R[layout.m :])  # of what is no outlier
     torque = ca.fmin(ca.fmax(s.unexplained, -most), most)[layout.elastic_joints]

@@ -110,6 +110,7 @@ def _of_settings(layout: StateLayout) -> dict[str, Shape]:
         "basis": 9 * contacts,  # normal and tangents of each contact, column by column
         "prior": layout.size,  # mean of what was not measured
         "prior_variance": layout.size,
+        "point_from_torque": contacts,  # one where the torque shows a contact's point without joint friction
         "joint_stiffness": layout.m,  # [Nm/rad]
         "push_variance": 6,  # [N^2/s, Nm^2/s] of an unknown contact at the TCP
         "wrench_variance": 6,  # [N^2, Nm^2] prior of its published wrench

@@ -205,6 +205,7 @@ class StateLayout:
         reach = bound * np.asarray(actuators.disturbance_std) if np.isfinite(bound) else np.zeros(n)
         self.largest_drift = np.maximum(actuators.friction.coulomb, reach) ** 2
         self._change = actuators.contact_friction_bound * np.sqrt(self.variance[self.friction_rows])
+        self._point_from_torque = [float(link_side or c.geometry_from_torque) for c in settings.contacts]
         self.basis = [contact_basis(np.asarray(c.normal, float)) for c in settings.contacts]
 
     @property
@@ -224,12 +225,16 @@ class StateLayout:
 
     @property
     def inputs(self) -> dict[str, np.ndarray]:
-        """Inputs of generated code: theta (theta_size,), basis (9 I,) column by column, prior, its variance."""
+        """Inputs of generated code.
+
+        theta (theta_size,), basis (9 I,) column by column, prior and prior_variance (N,), point_from_torque (I,).
+        """
         return {
             "theta": np.array([e.mean for c in self.contacts for e in c.entries]),
             "basis": np.concatenate([b.ravel(order="F") for b in self.basis]),
             "prior": self.mean.copy(),
             "prior_variance": self.variance.copy(),
+            "point_from_torque": np.array(self._point_from_torque),
         }
 
     def channels(self, x: ca.SX, torque: ca.SX, gravity: ca.SX, presliding: ca.SX) -> ca.SX:

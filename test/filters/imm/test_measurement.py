@@ -6,8 +6,10 @@ import pytest
 from scipy.stats import norm
 
 from contact_estimation.codegen import compile_function
+from contact_estimation.codegen.native import generate
 from contact_estimation.filters.imm.contact_law import ContactForces, contacts_at
 from contact_estimation.filters.imm.measurement import build_update
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.kalman import pack_array, unpack_array
 
 Q = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2])
@@ -169,6 +171,7 @@ def evaluate(arm, update, layout, **values):
         "push_held": 1.0,
         "normal_variance": NORMAL_WALK**2,
         "geometry_from_torque": SHOWN,
+        "point_from_torque": SHOWN,
         "duration": DURATION,
     } | values
     given |= dict.fromkeys(("push_covariance", "push_share", "push_regression", "relative_variance", "birth_time"), 0.0)
@@ -420,7 +423,7 @@ def test_torque_behind_joint_friction_shows_neither_slope_nor_lever(arm, layout,
         "R": variance,
     }
     given |= {"presliding_mean": s, "closed": (1.0, 0.0), "gate": 3.0, "slid": np.zeros(3), "steady_before": still}
-    found = evaluate(arm, update, layout, **given, geometry_from_torque=0.0)
+    found = evaluate(arm, update, layout, **given, geometry_from_torque=0.0, point_from_torque=0.0)
     spread, geometry = unpack_array(found["P_next"], layout.size), [2, 3, POINT_Z]
     np.testing.assert_allclose(found["x_next"][geometry], x[geometry], rtol=1e-12)
     np.testing.assert_allclose(np.diag(spread)[geometry], np.diag(covariance)[geometry], rtol=1e-9)
@@ -467,11 +470,18 @@ def test_torque_of_a_press_that_stands_shows_no_contact_point(arm, layout, updat
     known, point = np.diag(0.3 * layout.variance), [4, 5, POINT_Z]
     y = np.array(channels(x, s, (1.0, 0.0))[0]).ravel() + 2 * np.sqrt(variance)
     given = {"x": x, "P": known, "decay": np.ones_like(decay), "noise": np.zeros_like(decay), "y": y, "R": variance}
-    given |= {"presliding_mean": s, "closed": (1.0, 0.0), "gate": 3.0, "geometry_from_torque": 0.0}
+    given |= {"presliding_mean": s, "closed": (1.0, 0.0), "gate": 3.0}
+    given |= {"geometry_from_torque": 0.0, "point_from_torque": 0.0}
     found = evaluate(arm, update, layout, **given, normal_way=np.array([way, 0.0]), turn=np.array([turn, 0.0]))
     moved = np.abs(found["x_next"] - x)[point] / np.sqrt(np.diag(known))[point]
     learnt = 1 - np.diag(unpack_array(found["P_next"], layout.size))[point] / np.diag(known)[point]
     assert moved.max() > 0.03 and learnt.max() > 1e-3 if shown else moved.max() < 1e-3 and learnt.max() < 1e-4
+
+
+def test_torque_behind_the_gears_shows_the_point_and_compiles_nothing(arm, two_contacts, actuators, layout):
+    behind = StateLayout(two_contacts, actuators, arm.n, link_side=True)
+    assert behind.inputs["point_from_torque"].all() and not layout.inputs["point_from_torque"].any()
+    assert generate([build_update(arm, behind)]) == generate([build_update(arm, layout)])
 
 
 def hold(arm, layout, update, told, encoder_noise=1e-5, torque_noise=1.0):
