@@ -22,9 +22,14 @@ from contact_estimation.exceptions import CodegenError
 LINK_FLAGS = ("-shared", "-fPIC", "-Wl,-Bsymbolic", "-lm")
 #: No -ffast-math: NaN checks of the callers rely on IEEE arithmetic.
 OPTIMISE_FLAGS = ("-O3", "-march=native", "-fno-math-errno")
+#: The register allocator looks at so many spilled values together; GCC's 500 take long where thousands live at once.
+_FEW_SPILLS = "--param=lra-max-considered-reload-pseudos=20"
 #: These leave out passes of GCC that take long in generated code and find nothing there: it is straight lines of
 #: thousands of operations. Clang warns and ignores them.
-STRAIGHT_PASSES = ("-fno-gcse", "-fno-gcse-after-reload", "-fno-tree-pre", "-fno-tree-vrp", "-fno-schedule-insns2")
+STRAIGHT_PASSES = (
+    *("-fno-gcse", "-fno-gcse-after-reload", "-fno-tree-pre", "-fno-tree-vrp", "-fno-schedule-insns2"),
+    _FEW_SPILLS,
+)
 STRAIGHT_FLAGS = (*OPTIMISE_FLAGS, *STRAIGHT_PASSES)
 #: For functions that run once in a while: they compile in half of that time.
 RARE_FLAGS = ("-Og", *OPTIMISE_FLAGS[1:])
