@@ -15,6 +15,9 @@ WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
+# Without its compiled files each of the hundred processes of the tests compiles the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # A sourced ROS must not reach into .venv, which has a ROS of its own.
 unexport PYTHONPATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH RMW_IMPLEMENTATION
 export AMENT_PREFIX_PATH := $(CURDIR)/.venv
