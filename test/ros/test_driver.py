@@ -53,7 +53,7 @@ def activate(graph) -> None:
 
 def test_commands_act_only_while_active_and_end_with_the_estimates(graph, tmp_path):
     arm = load_arm("fr3")
-    states = graph.watch(JointState, "/joint_states")
+    states = graph.watch(JointState, "/joint_states", qos.NEWEST)
     truth = graph.watch(WrenchStamped, "/truth/external_wrench")
     health = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
     poses = graph.node.create_publisher(PoseStamped, "equilibrium_pose", qos.SENSOR)
@@ -110,7 +110,7 @@ def test_commands_act_only_while_active_and_end_with_the_estimates(graph, tmp_pa
 def test_the_deadman_needs_no_clock_that_may_stop(graph, tmp_path):
     """A wall clock that is set back, and a /clock that nobody publishes, silence the timers that wait on them."""
     arm = load_arm("fr3")
-    states = graph.watch(JointState, "/joint_states")
+    states = graph.watch(JointState, "/joint_states", qos.NEWEST)
     estimates = graph.node.create_publisher(ContactEstimate, "estimator/contact_estimate", qos.SENSOR)
     parameters = {"driver": "sim", "robot": "fr3", "scenario": "plane", "duration": 600.0, "configure_at_start": True}
     with graph.start("driver", {**parameters, "safety": patient_limits(tmp_path), "use_sim_time": True}) as driver:
@@ -183,7 +183,7 @@ def test_joint_names_of_an_arm_may_have_the_prefix_of_its_frames(graph, prefix):
 
     parameters = {"driver": "joint_torque", "robot": "fr3", "joint_states_in": "arm/joint_states", "tf_prefix": "left_"}
     with graph.start("driver", parameters) as driver:
-        states = graph.watch(JointState, "/joint_states")
+        states = graph.watch(JointState, "/joint_states", qos.NEWEST)
         with graph.meanwhile(send):
             assert graph.change("driver", CONFIGURE), driver.text()
             assert graph.spin(lambda: len(states) > 5), driver.text()
@@ -195,7 +195,7 @@ def test_a_joint_torque_arm_is_commanded_through_topics(graph, tmp_path):
     parameters = impedance_parameters(tmp_path)
     with graph.start("driver", parameters) as driver:
         real = ImpedanceArm(graph, arm)
-        states = graph.watch(JointState, "/joint_states")
+        states = graph.watch(JointState, "/joint_states", qos.NEWEST)
         with graph.meanwhile(real.turn):
             assert graph.change("driver", CONFIGURE), driver.text()
             assert graph.spin(lambda: len(states) > 50), driver.text()
@@ -268,7 +268,7 @@ def test_a_planner_that_dies_or_a_driver_that_rests_or_ends_leaves_the_equilibri
 def test_a_pose_of_the_past_and_a_second_planner_are_refused_and_told(graph, tmp_path):
     """As from a log that plays beside the planner: its poses must not move the arm."""
     arm = load_arm("fr3")
-    states = graph.watch(JointState, "/joint_states")
+    states = graph.watch(JointState, "/joint_states", qos.NEWEST)
     health = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
     estimates = graph.node.create_publisher(ContactEstimate, "estimator/contact_estimate", qos.SENSOR)
     planner, second = (graph.node.create_publisher(PoseStamped, "equilibrium_pose", qos.SENSOR) for _ in range(2))
@@ -306,16 +306,18 @@ def test_a_pose_of_the_past_and_a_second_planner_are_refused_and_told(graph, tmp
 
 def test_a_second_estimator_is_told_and_neither_keeps_nor_ends_the_commands(graph, tmp_path):
     arm = load_arm("fr3")
-    states = graph.watch(JointState, "/joint_states")
+    states = graph.watch(JointState, "/joint_states", qos.NEWEST)
     health = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
     topic = "estimator/contact_estimate"
     first, second = (graph.node.create_publisher(ContactEstimate, topic, qos.SENSOR) for _ in range(2))
     parameters = {"driver": "sim", "robot": "fr3", "scenario": "plane", "duration": 600.0, "configure_at_start": True}
-    both = False
+    both, sent = False, 0
 
     def feed() -> None:
+        nonlocal sent
         message = good_estimate(arm, states[-1].header.stamp)
         first.publish(message)
+        sent += 1
         if both:
             message.valid = False
             second.publish(message)
@@ -328,6 +330,7 @@ def test_a_second_estimator_is_told_and_neither_keeps_nor_ends_the_commands(grap
         assert graph.spin(lambda: len(states) > 50), driver.text()
         with graph.meanwhile(feed):
             activate(graph)
+            assert graph.spin(lambda: sent > 500)  # near its own number it would take the other's for its own
             both = True
             assert graph.spin(lambda: said("of a second estimator on /estimator/contact_estimate")), driver.text()
             # what it says is invalid: heard, each of its messages would be one that does not count
@@ -347,7 +350,7 @@ def test_a_robot_that_does_not_answer_stays_unconfigured(graph):
 
 def test_a_thread_that_dies_is_told_and_the_node_can_be_configured_again(graph, monkeypatch):
     health = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
-    states = graph.watch(JointState, "/joint_states")
+    states = graph.watch(JointState, "/joint_states", qos.NEWEST)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
 
     def told() -> list[DiagnosticStatus]:
