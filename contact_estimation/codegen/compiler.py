@@ -28,7 +28,7 @@ _FEW_SPILLS = "--param=lra-max-considered-reload-pseudos=20"
 #: thousands of operations. Clang warns and ignores them.
 STRAIGHT_PASSES = (
     *("-fno-gcse", "-fno-gcse-after-reload", "-fno-tree-pre", "-fno-tree-vrp", "-fno-schedule-insns2"),
-    _FEW_SPILLS,
+    *("-fno-code-hoisting", _FEW_SPILLS),
 )
 STRAIGHT_FLAGS = (*OPTIMISE_FLAGS, *STRAIGHT_PASSES)
 #: For functions that run once in a while: they compile in half of that time.

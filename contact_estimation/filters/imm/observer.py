@@ -36,8 +36,8 @@ _JITTER = 0.02
 _STALE = -1.0
 #: [s] Free space is named for so long, while a contact is likelier, before that is said.
 _UNDECIDED = 0.5
-#: Vectorising and code hoisting cost a third of the compiler's time: the code is straight lines of scalars.
-_FLAGS = (*STRAIGHT_FLAGS, "-fno-tree-slp-vectorize", "-fno-code-hoisting")
+#: Vectorising costs time of the compiler: the code is straight lines of scalars, without loops.
+_FLAGS = (*STRAIGHT_FLAGS, "-fno-tree-slp-vectorize")
 #: Run at a reset only.
 _RARE = ("imm_prior",)
 
