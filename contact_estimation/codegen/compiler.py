@@ -25,7 +25,7 @@ OPTIMISE_FLAGS = ("-O3", "-march=native", "-fno-math-errno")
 #: The register allocator looks at so many spilled values together; GCC's 500 take long where thousands live at once.
 _FEW_SPILLS = "--param=lra-max-considered-reload-pseudos=20"
 #: These leave out passes of GCC that take long in generated code and find nothing there: it is straight lines of
-#: thousands of operations. Clang warns and ignores them.
+#: thousands of operations. Clang does not know them.
 STRAIGHT_PASSES = (
     *("-fno-gcse", "-fno-gcse-after-reload", "-fno-tree-pre", "-fno-tree-vrp", "-fno-schedule-insns2"),
     *("-fno-code-hoisting", _FEW_SPILLS),
@@ -47,6 +47,10 @@ class Compiler:
 
     command: tuple[str, ...]
     version: str
+
+    def known(self, flags: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the flags that this compiler has: Clang refuses to compile with those of passes of GCC alone."""
+        return tuple(f for f in flags if f not in STRAIGHT_PASSES) if "clang" in self.version else flags
 
 
 @functools.lru_cache(maxsize=4)
@@ -142,7 +146,7 @@ def compile_shared(compiler: Compiler, source: str, target: Path, flags: tuple[s
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as folder:
         c_file, so_file = Path(folder) / "function.c", Path(folder) / "function.so"
         c_file.write_text(source)
-        command = [*compiler.command, *flags, str(c_file), "-o", str(so_file), *LINK_FLAGS]
+        command = [*compiler.command, *compiler.known(flags), str(c_file), "-o", str(so_file), *LINK_FLAGS]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
         except subprocess.TimeoutExpired as error:

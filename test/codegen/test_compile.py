@@ -9,7 +9,13 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from contact_estimation.codegen import CodegenWarning, compile_function, compile_functions, show_progress
+from contact_estimation.codegen import (
+    STRAIGHT_PASSES,
+    CodegenWarning,
+    compile_function,
+    compile_functions,
+    show_progress,
+)
 from contact_estimation.codegen.cache import locked
 from contact_estimation.codegen.compiler import find_compiler
 from contact_estimation.exceptions import CodegenError
@@ -218,3 +224,16 @@ def test_rare_functions_are_compiled_for_compile_time(cache):
     again = compile_functions([first, second], cache=cache, rare=["power_2"])
     assert [run.path in by_name.values() for run in again] == [True, False]
     assert again[1].evaluate(3.0)[0].item() == 9.0
+
+
+def test_clang_is_not_given_the_passes_of_gcc(cache, tmp_path, monkeypatch):
+    """It ends with an error at an option it does not know; this one has its options and GCC's code."""
+    clang = tmp_path / "clang"
+    unknown = "|".join(f"*{flag}*" for flag in STRAIGHT_PASSES if flag != "-fno-gcse")
+    clang.write_text(
+        '#!/bin/sh\ncase "$*" in\n*--version) echo "Debian clang version 18.1.3"; exit;;\n'
+        f'{unknown}) echo "clang: error: unknown argument" >&2; exit 1;;\nesac\nexec cc "$@"\n'
+    )
+    clang.chmod(0o700)
+    monkeypatch.setenv("CC", str(clang))
+    assert compile_functions(powers(1), cache=cache, fallback=False)[0].backend == "c"
