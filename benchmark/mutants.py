@@ -160,7 +160,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ),
         (
             "contact: torque of a press that stands shows its point",
-            "shown[point] = ca.fmax(way_share(s, way, s.depth[i]), s.geometry_from_torque[i])",
+            "shown[point] = ca.fmax(way_share(s, way, s.depth[i]), s.point_from_torque[i])",
             "shown[point] = 1",
         ),
         ("contact: a load that is held bends joints", "ca.mmax(s.closed * stiffness_shown)", "ca.mmax(s.closed)"),
