@@ -293,6 +293,29 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("guard: an old sample shows the arm", " > self._max_sample_age", " > 1e9"),
         ("guard: patient limits count for nothing", "limits.stop_after, ", ""),
     ],
+    ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k part"): [
+        (
+            "payload: a part put down is carried on",
+            "(_PAYLOAD, square) < self._settings.significance",
+            "(_PAYLOAD, square) < 0",
+        )
+    ],
+    ("filters/stream.py", "test/filters/imm/test_payload.py -k zeroing"): [
+        ("zero: the weight of a payload is taken off twice", "        if zeroed:\n", "        if False:\n")
+    ],
+    ("filters/plausibility/kinematics.py", "test/filters/plausibility/test_monitor.py -k smoothly"): [
+        ("signals: a torque that swings is noise", 'ca.fmin(state["rough"], state["bent"])', 'state["rough"]')
+    ],
+    ("ros/command_gate.py", "test/ros/test_command_gate.py -k beyond_the_limits"): [
+        ("gate: a plan beyond the limits is not told", "last - begun <= _LONG", "True")
+    ],
+    ("control/standstill.py", "test/control/test_not_executed.py"): [
+        (
+            "hold: a tool that was turned is turned back",
+            "return _beyond(pin.log3(self.rotation.T @ rotation)",
+            "return 0.0 * _beyond(pin.log3(self.rotation.T @ rotation)",
+        )
+    ],
     ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k tool"): [
         ("payload: a missing tool is none", "gaussian_survival(abs(mass) / std)", "gaussian_survival(mass / std)"),
         ("payload: more than the named tool is missing", " or possible <= self._settings.significance", ""),
