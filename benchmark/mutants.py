@@ -293,6 +293,20 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("guard: an old sample shows the arm", " > self._max_sample_age", " > 1e9"),
         ("guard: patient limits count for nothing", "limits.stop_after, ", ""),
     ],
+    ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k scaled"): [
+        (
+            "payload: nothing shows that it is no scale",
+            "if self.carried and payload and not self.is_no_scale",
+            "if False",
+        ),
+        ("payload: any load is no scale", "> -math.log(self._settings.significance)", "> -1e9"),
+    ],
+    ("filters/plausibility/torque_readings.py", "test/filters/plausibility/test_torque_readings.py -k observer"): [
+        ("signals: a known payload explains nothing", 'inputs["load"][:] = self.load', 'inputs["load"][:] = 0.0')
+    ],
+    ("filters/stream.py", "test/filters/imm/test_payload.py -k shown"): [
+        ("stream: the monitor does not hear of a payload", '"known_load", self', '"no_load", self')
+    ],
     ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k part"): [
         (
             "payload: a part put down is carried on",

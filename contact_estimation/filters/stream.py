@@ -86,6 +86,8 @@ class SampleStream:
             self._scale = self._scale * arm.motor.drive_gain
         measured = (measured_arm or arm).measured_at(sensors.torque_side)
         self.monitor = SignalMonitor(measured, sensors, self._scale)
+        if self.monitor.readings is not None:  # an observer may find a payload, which explains the torque
+            self.monitor.readings.load = getattr(observer, "known_load", self.monitor.readings.load)
         self._problem, self._contradicted = "", False  # contradicted: by more than a suspicion
         self._limits = limits = SampleLimits(arm, sensors, self._scale)
         self._q, self._dq, self._last_q = limits.q, limits.dq, limits.last_q

@@ -61,6 +61,7 @@ class ContactImm:
         settling: [s] after a start for which estimates are not valid.
         backend: of the generated code.
         updated: time of the last update [s].
+        known_load: external torque (n,) [Nm] of a payload that the data have shown to be no torque that is scaled.
     """
 
     #: The registry passes the sensor settings.
@@ -99,6 +100,7 @@ class ContactImm:
         signals["variance_factor"] = self._variance_factors.factors
         signals["noise_share"] = self._variance_factors.evidence
         signals["unexplained"], signals["load"] = self._unexplained, self._load = np.zeros((2, arm.n))
+        self.known_load = np.zeros(arm.n)
         self._samples = Preintegration(arm, layout, sample, block, signals, actuators.position_filter)
         self._q, self._dq, self._tau = (signals[name] for name in ("q", "dq", "tau"))
         self.filters = step = ImmStep(layout, chain, compiled, signals)
@@ -168,6 +170,7 @@ class ContactImm:
         anew = t < self._t or not self._used  # another recording, or none yet
         self._mismatch.reset(anew=anew, seen=seen)
         self._load[:] = self._mismatch.payload.torque(q)
+        self.known_load[:] = self._mismatch.payload.is_no_scale * self._load
         self._samples.reset(q)
         self._t = self._born = self.updated = t
         self._q_now[:] = q
@@ -246,6 +249,7 @@ class ContactImm:
             self._load[:] = payload.torque(q_mean)
         if payload.may_change:
             self._follow_payload(duration, probable)
+        self.known_load[:] = payload.is_no_scale * self._load
         if self._since_start and not self._since_start.known:
             self._follow_start(self._since_start, duration, probable, moves)
         self._unexplained[:] = step.unexplained[probable]

@@ -24,6 +24,9 @@ At rest a payload and a steady push downwards have the same torque. A contact of
 excludes the softest k and allows zero; below zero the push moves an arm that gives way. Its torque Y pi is then left
 out of the contact's, and what it misses is a bias. It ends where the data are explained without a mass. Where they need
 another mass it is replaced, until they are explained by the one of before: a push that had lasted ends.
+
+A torque that is scaled by a common factor looks like a load, too, as long as the arm keeps near one posture. It is one
+once a Bayes factor says so: the rival has a torque s G(q), with gravity torque G and s of a prior of one, in its place.
 """
 
 from __future__ import annotations
@@ -152,6 +155,11 @@ class _RegressionSums:
         total = self.square - 2 * self.vector @ mean + mean @ self.matrix @ mean
         return float(total - left @ np.linalg.solve(np.linalg.inv(covariance) + self.matrix, left))
 
+    def log_evidence(self, prior: np.ndarray) -> float:
+        """Return the log density of the data, but for a constant; the parameters have mean zero, and a prior (p, p)."""
+        spread = np.linalg.slogdet(np.eye(len(prior)) + prior @ self.matrix)[1]
+        return -0.5 * (self.misfit(np.zeros(len(prior)), prior) + float(spread))
+
 
 class PayloadTest:
     """Compares torque that is free of known contacts with that of a payload.
@@ -166,6 +174,7 @@ class PayloadTest:
         carried: the payload that is no contact, None for none.
         relieved: the one that was carried until it went, for as long as it may be back at once.
         left: torque (n,) [Nm] beside load and friction, when :meth:`change` last changed what is carried.
+        is_no_scale: the data have shown that what is carried is a load, and no torque that is scaled.
     """
 
     def __init__(self, arm: Arm, actuators: ActuatorSettings, settings: MismatchSettings) -> None:
@@ -174,9 +183,13 @@ class PayloadTest:
         friction = actuators.friction
         self._known = np.array(friction.bias), np.array(friction.coulomb)
         load = [settings.payload_std] + [settings.payload_std * settings.payload_lever] * 3
-        std = np.maximum(np.concatenate([friction.bias_std, friction.coulomb_std, load]), 1e-6)
+        std = np.maximum(np.concatenate([friction.bias_std, friction.coulomb_std, load, [0.0]]), 1e-6)
+        self._of_load = slice(2 * arm.n, 2 * arm.n + _PAYLOAD)
         self._prior = np.diag(np.square(std))
-        self._unloaded = np.diag(np.square(np.where(np.arange(len(std)) < 2 * arm.n, std, 1e-6)))
+        std[self._of_load] = 1e-6
+        self._unloaded = np.diag(np.square(std))
+        std[-1] = 1.0
+        self._scaled = np.diag(np.square(std))
         self._variance = np.square(actuators.torque_noise) + np.square(actuators.disturbance_std)
         self._gravity = float(np.linalg.norm(arm.settings.gravity))
         self._named = arm.tool.mass + arm.settings.tool_mass  # [kg] that may not be there
@@ -198,6 +211,7 @@ class PayloadTest:
             self.relieved: Payload | None = None
             self._former: Payload | None = None  # what is carried now has replaced it
             self._relieved_time, self._height = 0.0, math.inf  # no height is known to be above every table
+            self.is_no_scale = False
             self._needed = 0.0  # what is there at the first sample is no short push
             self._at_start: Payload | None = None  # found then
 
@@ -275,6 +289,7 @@ class PayloadTest:
         """Carry another payload from now on, None for none."""
         self.relieved = self.carried if payload is None else None
         self.carried, self._former = payload, None
+        self.is_no_scale &= payload is not None
         self.found = self._at_start = None
         self._relieved_time = 0.0
         self._forget()
@@ -307,7 +322,8 @@ class PayloadTest:
             Whether what is carried has changed.
         """
         of_load = self._rows(q)
-        rows = np.hstack([-np.eye(self._n), -np.diag(presliding), of_load])  # (n, 2 n + 4)
+        gravity = self._regressor.outputs["gravity"].reshape(self._n, 1)
+        rows = np.hstack([-np.eye(self._n), -np.diag(presliding), of_load, gravity])  # (n, 2 n + 5)
         bias, coulomb = self._known
         measured = torque + bias + coulomb * presliding
         samples = min(duration / self._correlation, 1.0)
@@ -356,6 +372,8 @@ class PayloadTest:
         self.found = payload
         if not self._needed or payload is None:
             self._at_start = payload
+        if self.carried and payload and not self.is_no_scale:
+            self.is_no_scale = self._excludes_scale()
         if not no_contact or not self._is_another(payload):
             return False
         if payload is None and not self._explained(self._unloaded):
@@ -364,8 +382,14 @@ class PayloadTest:
             return False
         self.relieved, self._former = (None, self.carried) if payload else (self.carried, None)
         self.carried, self._relieved_time = payload, 0.0
+        self.is_no_scale &= payload is not None
         self._forget_change()
         return True
+
+    def _excludes_scale(self) -> bool:
+        """Return whether the data are likelier by a load than by a torque that is scaled, by a Bayes factor."""
+        past = self._past.with_slow_friction()
+        return past.log_evidence(self._prior) - past.log_evidence(self._scaled) > -math.log(self._settings.significance)
 
     def _is_another(self, payload: Payload | None) -> bool:
         """Return whether a payload, or none, is not what is carried: a part was put down, or one more picked up."""
@@ -390,23 +414,23 @@ class PayloadTest:
 
     def _payload(self) -> Payload | None:
         """Return the payload where its mass is sure and possible, and the prior explains the data."""
-        past, load = self._past.with_slow_friction(), 2 * self._n
+        past = self._past.with_slow_friction()
         covariance = self._covariance(past.matrix)
-        mean = covariance @ past.vector
-        mass, std = float(mean[load]), float(np.sqrt(covariance[load, load]))
+        mean, covariance = (covariance @ past.vector)[self._of_load], covariance[self._of_load, self._of_load]
+        mass, std = float(mean[0]), float(np.sqrt(covariance[0, 0]))
         no_mass = gaussian_survival(abs(mass) / std)  # probability of the other sign
         possible = gaussian_survival((-self._named - mass) / std)  # probability that no more is missing than is named
         if no_mass > self._settings.significance or possible <= self._settings.significance:
             return None
         if not self._explained(self._prior):
             return None
-        return Payload(mass, std, mean[load + 1 :] / mass, covariance[load:, load:])
+        return Payload(mass, std, mean[1:] / mass, covariance)
 
     def _is_push(self, of_load: np.ndarray, felt: FeltTorque | None) -> bool:
         """Return whether what is felt is likelier a force at the tool than a load, with Y(q) (n, 4)."""
         if felt is None:
             return False  # friction has absorbed it, or it is there no more
-        load = of_load @ self._prior[2 * self._n :, 2 * self._n :] @ of_load.T
+        load = of_load @ self._prior[self._of_load, self._of_load] @ of_load.T
         pushed, loaded = (ZeroMeanGaussian(felt.covariance + prior) for prior in (felt.push, load))
         return pushed.log_density(felt.torque) > loaded.log_density(felt.torque)
 
@@ -427,7 +451,10 @@ class PayloadTest:
 
 
 def build_regressor(arm: Arm) -> ca.Function:
-    """Return the function q (n,) -> ``regressor`` (n, 4) of mass [kg] and first moment [kg m], ``height`` [m]."""
+    """Return the function of q (n,) [rad].
+
+    Outputs: regressor (n, 4) of mass [kg] and first moment [kg m]; height (1,) of the flange [m]; gravity (n,) [Nm].
+    """
     s = symbols(q=arm.n)
     kinematics, flange = arm.kinematics(s.q), arm.settings.tcp_frame
     jacobian, (rotation, place) = kinematics.jacobian(flange), kinematics.frame(flange)
@@ -435,4 +462,5 @@ def build_regressor(arm: Arm) -> ca.Function:
     columns = [jacobian[:3, :].T @ gravity]
     columns += [jacobian[3:, :].T @ ca.cross(rotation[:, k], gravity) for k in range(3)]
     outputs = {"regressor": ca.horzcat(*columns), "height": -ca.dot(place, gravity) / ca.norm_2(gravity)}
+    outputs["gravity"] = arm.body.gravity_torque(kinematics)
     return named_function("payload_regressor", s, outputs)

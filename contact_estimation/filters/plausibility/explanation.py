@@ -77,10 +77,10 @@ def build_explanation(arm: Arm, readings: Sequence[Reading], delays: int) -> ca.
         readings: the configured one and its rivals; only their joint orders are compiled in.
         delays: number of delays that are looked for.
 
-    Inputs: q, dq, ddq, effort (n,); factor (n R0) and added (R0) of the readings; friction, coulomb, viscous (n,) [Nm,
-    Nm, Nms/rad]; share (2,) of gravity and inertia; past_model and past_torque (n delays) [Nm], the model's torque some
-    time ago and what the configured reading said then; contact (6,), standard deviations of a wrench at the tool [N,
-    Nm].
+    Inputs: q, dq, ddq, effort (n,); load (n,) [Nm], external torque of a known payload; factor (n R0) and added (R0)
+    of the readings; friction, coulomb, viscous (n,) [Nm, Nm, Nms/rad]; share (2,) of gravity and inertia; past_model
+    and past_torque (n delays) [Nm], the model's torque some time ago and what the configured reading said then; contact
+    (6,), standard deviations of a wrench at the tool [N, Nm].
     Outputs: residual (n (1 + R)) in units of sigma and misfit (1 + R), of the configured reading and all rivals; felt
     (1,), what gravity and inertia are in these units; pushed (1,), the misfit where a wrench at the tool may help;
     early (delays,), the misfit of the torque some time ago with the model now; model and torque (n,) [Nm], the latter
@@ -92,6 +92,7 @@ def build_explanation(arm: Arm, readings: Sequence[Reading], delays: int) -> ca.
         dq=n,
         ddq=n,
         effort=n,
+        load=n,
         factor=(n, count),
         added=count,
         friction=n,
@@ -103,7 +104,8 @@ def build_explanation(arm: Arm, readings: Sequence[Reading], delays: int) -> ca.
         contact=6,
     )
     kinematics = arm.kinematics(s.q)
-    gravity, inertia, model, sigma = free_arm(arm, kinematics, s)
+    gravity, inertia, unloaded, sigma = free_arm(arm, kinematics, s)
+    model, sigma = unloaded - s.load, sigma + s.share[0] * ca.fabs(s.load)
     torque = [
         s.factor[:, r] * s.effort[reading.order.tolist()] + s.added[r] * gravity for r, reading in enumerate(readings)
     ]

@@ -100,6 +100,7 @@ class TorqueReadings:
         rivals: names of the rivals.
         margin: (R,) by how much the configured reading explained a free arm better (mean square), at its best.
         per_friction: (n,) one unit of effort in units of friction.
+        load: (n,) [Nm] external torque of a payload that an observer has found.
 
     What the blocks have shown so far:
 
@@ -147,6 +148,7 @@ class TorqueReadings:
         # proof itself.
         kinds = [(r.choices, 0) for r in self._readings[1:]] + [(1, 1)] + [(len(delays), 0)] * len(delays) + [(1, 2)]
         choices, numbers = np.array(kinds + [(n, 1)] * n + [(pairs, 0)] * pairs).T
+        self.load = np.zeros(n)
         self._delays, self._late = DelayEvidence(), slice(len(self._readings), self._alone - 1)
         self._price = _BETTER * (1.0 + numbers) + 2 * np.log(choices) / n
         self._lone = np.zeros(len(self.rivals), dtype=bool)
@@ -221,6 +223,7 @@ class TorqueReadings:
         """
         inputs, out = self._explain.inputs, self._explain.outputs
         inputs["q"][:], inputs["dq"][:], inputs["ddq"][:], inputs["effort"][:] = q, dq, ddq, effort
+        inputs["load"][:] = self.load
         self._remember(inputs["past_model"].reshape(-1, self._arm.n), inputs["past_torque"].reshape(-1, self._arm.n))
         self._explain()
         self._past.append(np.stack([out["model"], out["torque"]]))

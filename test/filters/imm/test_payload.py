@@ -113,6 +113,37 @@ def test_a_short_push_downwards_is_none():
     assert not any(found)
 
 
+@pytest.mark.parametrize(("mass", "factor", "shown"), [(2.0, 1.0, True), (0.0, 2.0, False), (0.0, 1.6, False)])
+@pytest.mark.parametrize("seed", range(3))
+def test_motion_tells_a_load_from_a_torque_that_is_scaled(arm, mass, factor, shown, seed):
+    mass *= {"fr3": 1.0, "ur16e": 3.0}[arm.name]
+    load = load_of(arm, mass)
+    found = watched(arm, lambda t, q: load(t, q) - (factor - 1.0) * arm.gravity(q), seed, told="is_no_scale")
+    assert found[-1] == shown
+
+
+def test_at_rest_nothing_tells_a_load_from_a_torque_that_is_scaled(arm):
+    assert not any(watched(arm, load_of(arm, 2.0), amplitude=0.0, told="is_no_scale"))
+
+
+@pytest.mark.parametrize(("mass", "factor"), [(2.0, 1.0), (0.0, 1.9)])
+def test_an_estimate_with_a_load_is_valid_once_motion_has_shown_the_load(mass, factor):
+    """The monitor takes 2 kg on an FR3 for a torque that is scaled, but a doubled torque is none of a load."""
+    arm, t = RigidBodyArm("fr3"), np.arange(8 * RATE) / RATE
+    arm.carry(mass, [0.02, 0.0, 0.06])
+    made = record(arm, random_motion("fr3", t, np.random.default_rng([11, 5]), 0.3, 1.0), pushes(arm, [], t), World())
+    made.tau *= factor
+    stream = open_stream("fr3", "contact_imm", None)
+    found = [stream.push(*sample) for sample in made.samples()]
+    assert any("scaled by a common factor" in e.reason for e in found[: 4 * RATE])
+    late = found[5 * RATE :]
+    if mass:
+        assert all(e.valid and "payload of about 2" in e.mismatch for e in late)
+        assert np.linalg.norm([e.force_tcp for e in late], axis=1).max() < 2.0
+    else:
+        assert not any(e.valid for e in late)
+
+
 def test_a_payload_of_an_arm_that_has_never_moved_is_told_until_it_goes():
     """Without motion it may be a push as well: that is said, and a push beside it does not end the words."""
     arm = load_arm("fr3")

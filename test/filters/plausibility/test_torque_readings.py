@@ -234,6 +234,24 @@ def test_a_push_behind_a_short_gap_is_no_other_torque(arm, doubted):
     assert doubted or not readings.problem
 
 
+def test_a_payload_that_an_observer_has_found_is_no_other_torque(arm):
+    """Twelve kilograms at the flange look like a scale. Once they are known they explain the torque."""
+    readings = readings_of(arm)
+
+    def loaded(total, q):
+        readings.load[:] = known * (load := arm.tcp_jacobian(q)[:3].T @ [0.0, 0.0, -120.0])
+        return total - load
+
+    known = 0.0
+    sweep(readings, arm, loaded, 1.0)
+    assert "scaled by a common factor" in readings.problem
+    known = 1.0
+    sweep(readings, arm, loaded, 1.0)
+    assert not readings.problem
+    sweep(readings, arm, lambda total, q: 2.5 * loaded(total, q), 1.0)
+    assert not readings.problem, "what was proven is not asked again"
+
+
 def step(readings, before, after, returns=False):
     """One step of the effort between two samples, and what follows until it is judged."""
     readings.add_step(0.0, Q, before, after, before, 0.2 * np.ones(6))
