@@ -230,6 +230,8 @@ class Observer(Protocol):
     - ``needs_wrench`` and ``take_wrench(wrench)``: it takes a measured wrench (6,) before each sample.
     - ``external_torque``, an :class:`~contact_estimation.filters.imm.unknown.ExternalTorque`: the link and the place of
       an unknown contact are estimated from it (:mod:`.localization`).
+    - ``known_load``: external torque (n,) [Nm] of a payload, always the same array; the signal monitor takes it for a
+      part of the arm's own torque.
     - ``facts()``: lines for diagnostics by name.
     - the methods of :class:`KalmanObserver`, of :class:`ResumingObserver`, of :class:`~.consistency.GivenContacts` (an
       observer that knows only the contacts it was given), or of :class:`~.estimate_row.RowObserver` (one that gives its
