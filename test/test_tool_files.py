@@ -84,6 +84,7 @@ STATUSES = {
     "estimator: contact_imm": "estimators",
     "left/momentum_observer: momentum": "estimators",
     "driver: samples": "driver",
+    "left/guard: equilibrium": "driver",
     "left/mpc": "mpc",
     "recorder": "recorder",
     "ur_robot_driver: controller": None,
