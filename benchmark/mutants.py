@@ -26,7 +26,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("stream: a diverged observer goes on", "            self.restart(settle=True)\n", ""),
         ("stream: clock steps are not forgotten", "        self._clock_steps.reset()\n", ""),
         ("stream: every gap is a pause", "paused = stays and", "paused ="),
-        ("stream: no gap is a pause", "        if paused:\n", "        if False:\n"),
+        ("stream: no gap is a pause", "        if paused and not zeroed:\n", "        if False:\n"),
     ],
     ("filters/localization/localizer.py", "test/filters/localization/test_localizer.py"): [
         ("localization: large links are likelier", "surface.area / links[surface.link]", "surface.area"),
@@ -336,7 +336,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("payload: a tool of no mass is missing", "(-self._named - mass)", "(-2.0 * self._named - mass)"),
     ],
     ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k put_down"): [
-        ("payload: what ends is not lifted", "payload, self.carried, 0.0", "payload, None, 0.0")
+        ("payload: what ends is not lifted", "else (self.carried, None)", "else (None, None)")
     ],
     ("filters/imm/payload.py", "test/filters/imm/test_payload.py -k never_moved"): [
         (
@@ -462,7 +462,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("step: an estimate that does not count ends it", "if self._unusable(observation):  #", "if False:  #"),
     ],
     ("control/supervision.py", "test/control/test_mpc_controller.py"): [
-        ("outage: a dragged tool is led back", "if moved > most:", "if False:"),
+        ("outage: a dragged tool is led back", "if moved > limits.resume_distance or turned", "if turned"),
         (
             "outage: a hold moves on invalid estimates",
             "if not problem:\n                self._follow",
