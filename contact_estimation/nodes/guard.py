@@ -58,8 +58,9 @@ class Guard(Node):
         stamp_ns = convert.stamp_ns(message.header.stamp)
         age = 1e-9 * (self.get_clock().now().nanoseconds - stamp_ns)
         names = [name.removeprefix(self._settings.tf_prefix) for name in message.name]
+        before = self._backend.counters["samples"]
         self._backend.feed(stamp_ns, names, message.position, message.velocity, message.effort, age)
-        if not self._backend.problem and (sample := self._backend.read()) is not None:
+        if self._backend.counters["samples"] > before and (sample := self._backend.read()) is not None:
             self._guard.sample(sample)
 
     def _on_pose(self, message: PoseStamped) -> None:

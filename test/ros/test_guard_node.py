@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
+from sensor_msgs.msg import JointState
 from test_driver import ImpedanceArm, activate, impedance_parameters
 
 from contact_estimation.robot import load_arm
@@ -37,7 +38,15 @@ def test_a_driver_that_is_killed_leaves_no_stretched_spring(graph, tmp_path, lau
             """How far the equilibrium is above the arm [m]."""
             return real.poses[-1].pose.position.z - position[2] if real.poses else 0.0
 
-        with graph.meanwhile(real.turn):
+        gripper = graph.node.create_publisher(JointState, "/arm/joint_states", qos.SENSOR)
+
+        def turn() -> None:
+            """Between the samples of the arm come those of a gripper."""
+            real.turn()
+            head = convert.header(graph.now_ns(), "")
+            gripper.publish(convert.joint_state(head, ["finger"], np.zeros(1), np.zeros(1), np.zeros(1)))
+
+        with graph.meanwhile(turn):
             activate(graph)
             real.target = PoseStamped()
             real.target.header.frame_id = arm.base_frame
