@@ -26,12 +26,12 @@ from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, parameters, qos
 from contact_estimation.ros.arrival import Arrival, subscribe
 from contact_estimation.ros.command_gate import CommandGate
-from contact_estimation.ros.driver import ProblemLog, SamplePublisher, start_pacer
+from contact_estimation.ros.driver import ProblemLog, SamplePublisher, feed_states, start_pacer
 from contact_estimation.ros.estimate_topic import EstimateTopic
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.frames import Frames, status_name
 from contact_estimation.ros.lifecycle import ManagedNode
-from contact_estimation.ros.mpc_outputs import pose as pose_message
+from contact_estimation.ros.mpc_outputs import pose_stamped
 from contact_estimation.ros.node_settings import RobotDriverParameters
 from contact_estimation.ros.pacer import Pacer
 from contact_estimation.ros.sensor_offset import SensorOffset
@@ -207,12 +207,7 @@ class Driver(ManagedNode):
                 return
 
     def _on_states(self, message: JointState) -> None:
-        stamp_ns = convert.stamp_ns(message.header.stamp)
-        age = 1e-9 * (self.get_clock().now().nanoseconds - stamp_ns)
-        names, prefix = message.name, self._settings.tf_prefix
-        if prefix:
-            names = [name.removeprefix(prefix) for name in names]
-        self.backend.feed(stamp_ns, names, message.position, message.velocity, message.effort, age)
+        feed_states(self.backend, message, self._settings.tf_prefix, self.get_clock().now().nanoseconds)
 
     def _on_estimate(self, raw: bytes) -> None:
         judgement, observer = self._rule.judge_serialized(raw, self.gate.now_ns)
@@ -238,7 +233,7 @@ class Driver(ManagedNode):
     def _send(self, pose: EquilibriumPose) -> None:
         """Publish a limited equilibrium for the arm's own impedance controller."""
         head = convert.header(self.get_clock().now().nanoseconds, self._frames.base)
-        self._commanded.publish(PoseStamped(header=head, pose=pose_message(pose.position, pose.rotation)))
+        self._commanded.publish(pose_stamped(head, pose))
 
     def _problem(self) -> tuple[bytes, str]:
         """Return what is wrong since the last report with the arm, else with who commands it, and how bad it is."""

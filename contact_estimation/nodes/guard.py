@@ -17,10 +17,11 @@ from contact_estimation.drivers.backend import EquilibriumPose
 from contact_estimation.drivers.joint_torque import JointTorqueBackend, JointTorqueSettings
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, parameters, qos
+from contact_estimation.ros.driver import feed_states
 from contact_estimation.ros.equilibrium_guard import EquilibriumGuard
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.frames import Frames, status_name
-from contact_estimation.ros.mpc_outputs import pose as pose_message
+from contact_estimation.ros.mpc_outputs import pose_stamped
 from contact_estimation.ros.node_settings import GuardParameters
 from contact_estimation.ros.steady_timer import steady_timer
 
@@ -46,7 +47,7 @@ class Guard(Node):
         self._backend.connect()
         limits = load_limits(s.safety, arm.settings.folder)
         self._guard = EquilibriumGuard(arm, limits, s.max_sample_age, self._send)
-        self._frames, self._last = Frames.of(arm, s.tf_prefix), ""
+        self._frames = Frames.of(arm, s.tf_prefix)
         self._poses = self.create_publisher(PoseStamped, "driver/equilibrium_pose", qos.COMMANDS)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         self.create_subscription(PoseStamped, "driver/equilibrium_pose", self._on_pose, qos.COMMANDS)
@@ -55,11 +56,8 @@ class Guard(Node):
         steady_timer(self, 1.0, self._report)
 
     def _on_states(self, message: JointState) -> None:
-        stamp_ns = convert.stamp_ns(message.header.stamp)
-        age = 1e-9 * (self.get_clock().now().nanoseconds - stamp_ns)
-        names = [name.removeprefix(self._settings.tf_prefix) for name in message.name]
         before = self._backend.counters["samples"]
-        self._backend.feed(stamp_ns, names, message.position, message.velocity, message.effort, age)
+        feed_states(self._backend, message, self._settings.tf_prefix, self.get_clock().now().nanoseconds)
         if self._backend.counters["samples"] > before and (sample := self._backend.read()) is not None:
             self._guard.sample(sample)
 
@@ -71,7 +69,7 @@ class Guard(Node):
 
     def _send(self, pose: EquilibriumPose) -> None:
         head = convert.header(self.get_clock().now().nanoseconds, self._frames.base)
-        self._poses.publish(PoseStamped(header=head, pose=pose_message(pose.position, pose.rotation)))
+        self._poses.publish(pose_stamped(head, pose))
 
     def _watch(self) -> None:
         if told := self._guard.watch():

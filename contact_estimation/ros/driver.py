@@ -17,6 +17,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from contact_estimation.drivers.backend import Backend, Sample
+from contact_estimation.drivers.joint_torque import JointTorqueBackend
 from contact_estimation.exceptions import ConfigError, ContactEstimationError
 from contact_estimation.io.topics import POINT, TRUTH_TOPICS, VECTOR, WRENCH, WRENCH_TOPIC
 from contact_estimation.robot import Arm
@@ -100,6 +101,21 @@ class SamplePublisher:
         cls, make = _STAMPED.get(kind) or (JointState, lambda head, row: convert.joint_state(head, names, effort=row))
         publisher = self._node.create_publisher(cls, topic.lstrip("/"), self._profile)
         return publisher, SerializedMessage(lambda row: make(head, row), size)
+
+
+def feed_states(backend: JointTorqueBackend, message: JointState, prefix: str, now_ns: int) -> None:
+    """Hand a joint state message to a backend that is fed.
+
+    Args:
+        backend: that takes it.
+        message: of the arm's own driver.
+        prefix: that may stand in front of the joints' names.
+        now_ns: by the clock of the stamps [ns].
+    """
+    stamp_ns = convert.stamp_ns(message.header.stamp)
+    names = [name.removeprefix(prefix) for name in message.name] if prefix else message.name
+    age = 1e-9 * (now_ns - stamp_ns)
+    backend.feed(stamp_ns, names, message.position, message.velocity, message.effort, age)
 
 
 class ProblemLog:

@@ -12,6 +12,7 @@ from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Vector3
 from std_msgs.msg import Header
 
 from contact_estimation.control.controller import Command, ControllerState
+from contact_estimation.drivers.backend import EquilibriumPose
 from contact_estimation.msg import MpcPrediction
 from contact_estimation.ros.convert import header
 
@@ -31,7 +32,7 @@ def pose(position: np.ndarray, rotation: np.ndarray) -> Pose:
     return Pose(position=Point(**dict(zip("xyz", map(float, position)))), orientation=Quaternion(x=x, y=y, z=z, w=w))
 
 
-def pose_stamped(head: Header, command: Command) -> PoseStamped:
+def pose_stamped(head: Header, command: Command | EquilibriumPose) -> PoseStamped:
     """Write the commanded equilibrium."""
     return PoseStamped(header=head, pose=pose(command.position, command.rotation))
 

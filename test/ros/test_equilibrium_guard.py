@@ -75,6 +75,7 @@ def test_a_driver_that_commands_is_left_alone():
 
 def test_patient_limits_make_a_patient_guard():
     """A driver with such limits keeps an equilibrium for as long while it lives."""
+    assert Bench().guard.silence == pytest.approx(0.6)
     limits = SafetySettings(stop_after=3.0)
     assert EquilibriumGuard(load_arm("fr3"), limits, 0.2, print).silence > 3.0
 

@@ -269,6 +269,8 @@ class PayloadTest:
                 ):
                     self.left = change.left
                     self._carry(other)
+                    self.found = self._at_start = None
+                    self._forget()
                     return k
         return None
 
@@ -285,14 +287,12 @@ class PayloadTest:
         rows = self._rows(q)
         return np.zeros((self._n, self._n)) if known is None else rows @ known.covariance @ rows.T
 
-    def _carry(self, payload: Payload | None) -> None:
-        """Carry another payload from now on, None for none."""
+    def _carry(self, payload: Payload | None, former: Payload | None = None) -> None:
+        """Carry another payload from now on, None for none; ``former`` is one that it replaces."""
         self.relieved = self.carried if payload is None else None
-        self.carried, self._former = payload, None
+        self.carried, self._former = payload, former
         self.is_no_scale &= payload is not None
-        self.found = self._at_start = None
         self._relieved_time = 0.0
-        self._forget()
         self._forget_change()
 
     def _rows(self, q: np.ndarray) -> np.ndarray:
@@ -380,10 +380,7 @@ class PayloadTest:
             return False
         if payload and self.carried and self._is_push(of_load, felt()):
             return False
-        self.relieved, self._former = (None, self.carried) if payload else (self.carried, None)
-        self.carried, self._relieved_time = payload, 0.0
-        self.is_no_scale &= payload is not None
-        self._forget_change()
+        self._carry(payload, self.carried if payload else None)
         return True
 
     def _excludes_scale(self) -> bool:
