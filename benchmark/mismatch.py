@@ -5,9 +5,9 @@
 
 Right: recorded presses of a UR16e, a Panda's excitation, free motion of simulated arms (:mod:`rigid_body_recording`).
 Wrong: the sign of the torque, the side of the velocity, the joint stiffness, a load of 2 kg that no tool tells of,
-carried from the start or picked up after 8 s, and a tool (1 kg, UR16e 3 kg) that falls off after 8 s. Columns: share of
-the time in which something is said, when it was said first, and the words that were said for longest. ``--save``
-writes mismatch.md beside this file.
+carried from the start or picked up after 8 s, a tool (1 kg, UR16e 3 kg) that falls off after 8 s, and a torque that is
+scaled, which looks like a load. Columns: share of the time in which the estimate is valid, and in which something is
+said; when it was said first, and the words that were said for longest. ``--save`` writes mismatch.md beside this file.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from contact_estimation.robot.actuators import actuators_of
 
 MASS, CENTRE = 2.0, (0.02, 0.0, 0.06)  # [kg], [m] in the flange's frame
 CHANGE = 8.0  # [s] when a load is picked up, or the tool falls off
+SCALES = (1.8, 2.5)  # of a torque that is no load's
 TOOL = {"fr3": 1.0, "ur16e": 3.0}  # [kg] of a tool that falls off, with its centre at CENTRE
 EVERY = 25  # samples between two looks
 
@@ -82,6 +83,12 @@ def of_the_joints(signals: Signals) -> Signals:
     return signals._replace(dq=np.apply_along_axis(np.convolve, 0, slope, np.ones(5) / 5, "same"))
 
 
+def scaled(robot: str, seed: int, factor: float) -> Signals:
+    """Make free motion whose torque is read with another scale."""
+    signals = simulated(robot, seed)
+    return signals._replace(tau=factor * signals.tau)
+
+
 def said(signals: Signals, stiffness: float = 1.0, tool: float = 0.0) -> str:
     """Return a line's cells; ``stiffness`` is a factor on the joints' in the filter; ``tool`` [kg] is named."""
     named = load_arm(signals.robot)
@@ -93,16 +100,16 @@ def said(signals: Signals, stiffness: float = 1.0, tool: float = 0.0) -> str:
         settings = dataclasses.replace(settings, actuators=dataclasses.replace(actuators, elastic=wrong))
     sensors = load_sensor_settings(signals.sensors or arm.settings.sensors, arm.settings.folder)
     stream = SampleStream(make_observer(arm, settings, sensors=sensors), arm, sensors)
-    words, first, texts = Counter[str](), "-", {}
+    words, first, texts, valid = Counter[str](), "-", {}, 0
     for k, (stamp, *sample) in enumerate(zip(signals.stamps.tolist(), *signals[3:])):
-        stream.push_fast(stamp, *sample)
+        valid += stream.push_fast(stamp, *sample) and stream.valid
         if k % EVERY == 0 and (text := stream.estimate().mismatch):
             kind = re.sub(r"[-.\d]+", "#", text)
             words[kind], texts[kind] = words[kind] + 1, text
             first = f"{1e-9 * (stamp - signals.stamps[0]):.1f}" if first == "-" else first
     share = 100 * words.total() * EVERY / len(signals.q)
     longest = texts[words.most_common(1)[0][0]] if words else ""
-    return f"{share:.0f} | {first} | {longest}"
+    return f"{100 * valid / len(signals.q):.0f} | {share:.0f} | {first} | {longest}"
 
 
 def cases(data: Path) -> dict[str, Callable[[], str]]:
@@ -126,6 +133,9 @@ def cases(data: Path) -> dict[str, Callable[[], str]]:
             title = f"tool of {TOOL[robot]:g} kg falls off after {CHANGE:g} s: {robot}, seed {seed}"
             case = (robot, seed, TOOL[robot], 0.0, CHANGE)
             found[title] = lambda case=case: said(simulated(*case), tool=TOOL[case[0]])
+            for factor in SCALES:
+                free = robot, seed, factor
+                found[f"torque x {factor:g}: {robot}, seed {seed}"] = lambda free=free: said(scaled(*free))
     found["joint stiffness x 0.5: ur16e, seed 11"] = lambda: said(simulated("ur16e", 11), 0.5)
     return found
 
@@ -140,7 +150,7 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     lines = heading("What `mismatch` says")
-    lines += ["| wrong: recording | said [%] | first [s] | words |", "|" + "---|" * 4]
+    lines += ["| wrong: recording | valid [%] | said [%] | first [s] | words |", "|" + "---|" * 5]
     for title, cells in cases(args.shared / "data").items():
         if args.case in title:
             lines.append(f"| {title} | {cells()} |")
